@@ -1,0 +1,145 @@
+package env
+
+import (
+	"errors"
+	"time"
+
+	"atoll/quorum"
+	"atoll/tags"
+)
+
+// The ways in which a scope ends before its work is done.
+var (
+	ErrCanceled = errors.New("canceled")
+	ErrDeadline = errors.New("deadline exceeded")
+	ErrStopped  = errors.New("stopped")
+)
+
+// Env is the scope of one operation or task. Its methods must be called from
+// the caller's own code, never from the function given to Ask.
+type Env interface {
+	// Ask sends req to each of to, and calls each with every answer as it
+	// comes, one at a time, until each returns true (then Ask returns nil) or
+	// the scope ends (then it returns an *Unfinished). What is lost is sent
+	// again with backoff while the conversation lasts, so every request must
+	// be idempotent, and each must bear to see a node's answer more than once.
+	//
+	// Only answers to this very call are passed to each: the answer to an
+	// earlier conversation, or to one of an earlier life of this process,
+	// never is.
+	//
+	// each must not block, nor call any method of an Env: it may run on
+	// another goroutine, where the answer arrived.
+	Ask(to []quorum.NodeID, req Message, each func(c Conversation, from quorum.NodeID, answer Message) (done bool)) error
+
+	// Tell sends m to each of to once. It may be lost, and nobody learns of it.
+	Tell(to []quorum.NodeID, m Message)
+
+	// Sleep returns nil after d, or earlier why the scope ended.
+	Sleep(d time.Duration) error
+
+	// Go starts f as a task in a scope within this one. Tasks share nothing
+	// that changes: they meet at a mailbox or at Join. Who starts a task
+	// joins it.
+	Go(name string, f func(Env) error) Task
+
+	// Receive returns everything that waits in m, in the order of arrival,
+	// and waits while there is nothing. One task owns a mailbox.
+	Receive(m Mailbox) ([]Envelope, error)
+
+	// Send answers an envelope, once or many times. It may be lost: whoever
+	// asked asks again.
+	Send(to Address, answer Message)
+
+	// ID returns a fresh operation id, unique across restarts and tasks.
+	ID() tags.PID
+
+	// Now is the time since some fixed moment in this process. It never goes
+	// back. No protocol's safety may hang on it.
+	Now() time.Duration
+
+	// Rand returns 64 random bits, for backoff and for picking targets.
+	Rand() uint64
+
+	// Self is the node that this code runs on; empty in a client.
+	Self() quorum.NodeID
+
+	// Trace tells an observer (a simulator's checks, a debug log) what the
+	// protocol just did. It never changes what happens next.
+	Trace(Event)
+}
+
+// A Conversation is the part of an Ask that its each function may change.
+type Conversation interface {
+	// Add asks further nodes the same request; those asked already are left
+	// as they are.
+	Add(to ...quorum.NodeID)
+	// Redirect sends one node another request in place of the first, and
+	// from now on repeats that one when it is lost.
+	Redirect(to quorum.NodeID, req Message)
+}
+
+// A Task is a task that was started with Go.
+type Task interface {
+	// Join waits until the task has returned, and returns its error.
+	Join() error
+}
+
+// A Message is what nodes say to each other. Each protocol declares its own
+// message structs; pointers to them implement Message. A message is immutable
+// once it was sent. Its encoding is internal/wire's business.
+type Message interface {
+	// Message does nothing: it marks the types that internal/wire encodes.
+	Message()
+}
+
+// Position is a place in a node's journal. A record at a position is durable
+// once the journal was synced up to it. Zero is before the first record: what
+// depends on nothing may leave at once.
+type Position uint64
+
+// Mailbox names a place on a node where messages wait for a task.
+type Mailbox string
+
+// Address says where an answer goes. It is comparable, opaque to protocols,
+// and valid as long as the process that asked lives and stays connected.
+type Address struct {
+	// Node is who sent the message. For a client it is a name that the
+	// kernel gave to its connection.
+	Node quorum.NodeID
+	// Session tells apart the connections, or lives, of that node.
+	Session uint64
+	// Conversation is the Ask that waits for the answer, zero for a Tell.
+	Conversation uint64
+}
+
+// Out is one effect of a step: a message that leaves once the journal is
+// durable up to After.
+type Out struct {
+	// To is the far end: where the message goes, or, when Mailbox is set,
+	// where the answers to it go.
+	To Address
+	// Mailbox, when set, keeps the message on this node, in an Envelope for
+	// the task that owns the mailbox.
+	Mailbox Mailbox
+	Message Message
+	// After is the highest position of all records on which the message
+	// depends, those that the step wrote and those that it read.
+	After Position
+}
+
+// An Envelope is a message in a mailbox, and whom to answer.
+type Envelope struct {
+	From    Address
+	Message Message
+}
+
+// Event is something a protocol tells an observer. Fields that don't apply
+// are zero.
+type Event struct {
+	// Name is the protocol and what happened: "abd.tag-chosen".
+	Name string
+	Op   tags.PID
+	Key  string
+	Tag  tags.Tag
+}

@@ -1,0 +1,2 @@
+// Package replica puts the protocols together into one node.
+package replica
