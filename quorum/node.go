@@ -25,3 +25,7 @@ func ParseNodeID(s string) (NodeID, error) {
 	}
 	return NodeID(s), nil
 }
+
+// ClusterID names a cluster for good. Two clusters never share one, so that a
+// node or client of one that reaches the other's address is refused.
+type ClusterID string

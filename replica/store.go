@@ -8,20 +8,22 @@ import (
 // Store is a node's durable state, as the node and whoever drives it see it:
 // the views of its protocols, over one journal.
 //
-// Steps read and write through the views, from one goroutine. Commit makes
-// what they wrote durable; it may run on another goroutine, at the same time
-// as the next steps.
+// Steps read and write through the views, and Cut, on one goroutine. Commit
+// makes what they wrote durable on another goroutine, at the same time as the
+// next steps.
 type Store interface {
 	abd.View
 
-	// Appended is the position behind the last record that a step wrote.
-	Appended() env.Position
+	// Cut ends a group of records: those appended since the last Cut become
+	// durable together or not at all. It returns the position behind them.
+	// The goroutine that steps calls it, after each step or several.
+	Cut() env.Position
 
-	// Commit makes every record durable that was appended before the call,
-	// atomically for the records of one step, and returns the position that
-	// the journal is then durable up to. An error is final: the node must
-	// stop and never serve from this store again without reopening it (an
-	// fsync that failed tells nothing about what is on the disk).
+	// Commit makes every group durable that was cut before the call, and
+	// returns the position that the journal is then durable up to. An error
+	// is final: the node must stop, and never serve from this store again
+	// without reopening it (an fsync that failed tells nothing about what is
+	// on the disk).
 	Commit() (env.Position, error)
 
 	// Usage says what the store holds.

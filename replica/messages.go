@@ -1,0 +1,64 @@
+package replica
+
+import (
+	"time"
+
+	"atoll/env"
+	"atoll/quorum"
+)
+
+// Describe asks a node what it knows of the cluster. It is the first thing a
+// client asks.
+type Describe struct{}
+
+// Description answers Describe.
+type Description struct {
+	Cluster quorum.ClusterID
+	// Node is who answers.
+	Node quorum.NodeID
+	// Configurations are the active ones, in order of their index.
+	Configurations quorum.Configurations
+	// Members are all members of those, and where they are.
+	Members []Member
+	// MaxValue is the largest value in bytes that the cluster stores.
+	MaxValue int
+}
+
+// Member is a node, for those who must find it.
+type Member struct {
+	ID quorum.NodeID
+	// Name is what its operator called it. It identifies nothing.
+	Name string
+	// Addresses are "host:port", tried in parallel.
+	Addresses []string
+}
+
+// StatusQuery asks a node how it is.
+type StatusQuery struct{}
+
+// Status answers StatusQuery.
+type Status struct {
+	Node    quorum.NodeID
+	Version string
+	// Process is the operating system's id of the node's process.
+	Process int
+	// Uptime is the time since it started.
+	Uptime time.Duration
+	// Configuration is the newest that the node knows.
+	Configuration quorum.ConfigIndex
+	Usage         Usage
+	// Appended and Durable are positions in the node's journal.
+	Appended, Durable env.Position
+}
+
+// Message marks the type as a message.
+func (*Describe) Message() {}
+
+// Message marks the type as a message.
+func (*Description) Message() {}
+
+// Message marks the type as a message.
+func (*StatusQuery) Message() {}
+
+// Message marks the type as a message.
+func (*Status) Message() {}
