@@ -23,6 +23,7 @@ type Env interface {
 	// the scope ends (then it returns an *Unfinished). What is lost is sent
 	// again with backoff while the conversation lasts, so every request must
 	// be idempotent, and each must bear to see a node's answer more than once.
+	// A node that has answered, by a refusal too, is not asked again.
 	//
 	// Only answers to this very call are passed to each: the answer to an
 	// earlier conversation, or to one of an earlier life of this process,
@@ -71,6 +72,10 @@ type Env interface {
 
 // A Conversation is the part of an Ask that its each function may change.
 type Conversation interface {
+	// Sent returns how many copies of a request were handed to the transport
+	// for a node in this conversation. When as many refusals came back, no
+	// copy is left that the node could still act on.
+	Sent(to quorum.NodeID) int
 	// Add asks further nodes the same request; those asked already are left
 	// as they are.
 	Add(to ...quorum.NodeID)

@@ -1,0 +1,151 @@
+package abd
+
+import (
+	"slices"
+	"strings"
+
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/tags"
+)
+
+// Listed is a key that has a value.
+type Listed struct {
+	Key Key
+	Tag tags.Tag
+}
+
+// List returns, in order, keys that begin with prefix and come after the key
+// after, and have a value; at most limit of them (1 to MaxPage). More is true
+// when the keys behind next must be asked for. A page may be empty and yet
+// have more behind it, since deleted keys take up room.
+//
+// It is atomic for each key, as a read is, and no snapshot across keys.
+func (r *Registers) List(e env.Env, prefix, after Key, limit int) (keys []Listed, next Key, more bool, err error) {
+	if len(prefix) > MaxKey {
+		return nil, "", false, prefix.Check()
+	}
+	pages, err := r.pages(e, &List{Prefix: prefix, After: after, Limit: min(max(limit, 1), MaxPage)})
+	if err != nil {
+		return nil, "", false, err
+	}
+	merged, next, more := r.merge(pages)
+	for _, m := range merged {
+		tag, absent := m.tag, m.deleted
+		if !m.settled && !r.Rules.TrustPages {
+			// A write under way: read the key, which writes it back.
+			rec, err := r.Read(e, m.key)
+			if err != nil {
+				return nil, "", false, err
+			}
+			tag, absent = rec.Tag, rec.Absent()
+		}
+		// Tombstones go last: dropped before merging, they would let an older
+		// value of another member show through.
+		if !absent {
+			keys = append(keys, Listed{m.key, tag})
+		}
+	}
+	return keys, next, more, nil
+}
+
+// pageOf is the page that a node returned.
+type pageOf struct {
+	node quorum.NodeID
+	page *Page
+}
+
+// pages asks all members for a page until a read quorum has answered.
+func (r *Registers) pages(e env.Env, req *List) ([]pageOf, error) {
+	p := phase{name: "list"}
+	var pages []pageOf
+	accept := func(from quorum.NodeID, answer env.Message) bool {
+		page, ok := answer.(*Page)
+		if !ok || !page.follows(req) {
+			return false
+		}
+		for _, known := range pages {
+			if known.node == from {
+				return true
+			}
+		}
+		pages = append(pages, pageOf{from, page})
+		return true
+	}
+	err := p.run(e, r.Configurations, req, accept, p.answered.HasRead, p.refused.LeavesRead)
+	return pages, err
+}
+
+// follows reports whether a page can be an answer to req: sorted, within what
+// was asked, and not claiming that there is more behind nothing.
+func (p *Page) follows(req *List) bool {
+	last := req.After
+	for _, item := range p.Items {
+		if item.Key <= last || !strings.HasPrefix(string(item.Key), string(req.Prefix)) {
+			return false
+		}
+		last = item.Key
+	}
+	return len(p.Items) > 0 || !p.More
+}
+
+// merged is one key of a list, as a read quorum knows it.
+type merged struct {
+	key     Key
+	tag     tags.Tag
+	deleted bool
+	settled bool
+}
+
+// merge takes the largest tag of each key up to the smallest end of the
+// pages: behind that, some member hasn't spoken yet. A key that a page lacks
+// was never written at that member.
+func (r *Registers) merge(pages []pageOf) (keys []merged, end Key, more bool) {
+	for _, p := range pages {
+		if !p.page.More {
+			continue
+		}
+		last := p.page.Items[len(p.page.Items)-1].Key
+		if !more || (last < end) != r.Rules.MergeWholePages {
+			end = last
+		}
+		more = true
+	}
+	type held struct {
+		Item
+		node quorum.NodeID
+	}
+	var all []held
+	for _, p := range pages {
+		for _, item := range p.page.Items {
+			if !more || item.Key <= end {
+				all = append(all, held{item, p.node})
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b held) int { return strings.Compare(string(a.Key), string(b.Key)) })
+	var holders quorum.Tally
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].Key == all[0].Key {
+			n++
+		}
+		holders.Begin(r.Configurations)
+		m := merged{key: all[0].Key}
+		for _, h := range all[:n] {
+			switch h.Tag.Compare(m.tag) {
+			case +1:
+				m.tag, m.deleted, m.settled = h.Tag, h.Deleted, h.Confirmed
+				holders.Clear()
+				holders.Add(h.node)
+			case 0:
+				m.settled = m.settled || h.Confirmed
+				holders.Add(h.node)
+			}
+		}
+		m.settled = m.settled || holders.HasWrite()
+		keys = append(keys, m)
+		all = all[n:]
+	}
+	return keys, end, more
+}

@@ -1,0 +1,186 @@
+package abd
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"atoll/env"
+	"atoll/quorum"
+)
+
+// Registers runs operations on the registers that a set of configurations
+// holds. It has no state: use it from as many callers as you like.
+type Registers struct {
+	// Configurations are the active ones; at least one.
+	Configurations quorum.Configurations
+	// MaxValue is the largest value in bytes.
+	MaxValue int
+	Rules    Rules
+}
+
+// A phase is one request to all members and the tally of what comes back. It
+// ends when what answered contains a quorum of every configuration (R2).
+type phase struct {
+	name     string
+	answered quorum.Tally
+	refused  quorum.Tally
+	refusals []refusedBy
+	sent     bool // a copy of the request may have reached some member
+}
+
+type refusedBy struct {
+	node    quorum.NodeID
+	refused *env.Refused
+	copies  int // of the request, handed to the transport by then
+}
+
+// run asks every member, and calls accept with each answer that isn't a
+// refusal. accept reports whether the answer is one that the phase asked for.
+// The phase ends when complete says so, or when the members that haven't
+// refused can't make it complete (possible).
+func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept func(from quorum.NodeID, answer env.Message) bool,
+	complete func() bool, possible func() bool) error {
+
+	p.answered.Begin(cs)
+	p.refused.Begin(cs)
+	hopeless := false
+	err := e.Ask(cs.Members(), req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		if refused, ok := answer.(*env.Refused); ok {
+			p.refuse(c, from, refused)
+			hopeless = !possible()
+			return hopeless
+		}
+		if !accept(from, answer) {
+			return false // not an answer to this: the node counts as silent
+		}
+		p.answered.Add(from)
+		return complete()
+	})
+	unfinished, ended := errors.AsType[*env.Unfinished](err)
+	switch {
+	case ended:
+		return p.scopeEnded(unfinished)
+	case err != nil:
+		p.sent = true
+		return p.blame(&QuorumError{Phase: p.name, Cause: err})
+	case hopeless:
+		return p.allRefused(cs)
+	}
+	p.sent = true
+	return nil
+}
+
+func (p *phase) refuse(c env.Conversation, from quorum.NodeID, refused *env.Refused) {
+	p.refused.Add(from)
+	for _, r := range p.refusals {
+		if r.node == from {
+			return
+		}
+	}
+	p.refusals = append(p.refusals, refusedBy{from, refused, c.Sent(from)})
+}
+
+func (p *phase) scopeEnded(u *env.Unfinished) error {
+	q := &QuorumError{Phase: p.name, Cause: u.Cause}
+	for _, t := range u.Targets {
+		p.sent = p.sent || t.Sent
+		if !t.Answered {
+			q.Nodes = append(q.Nodes, NodeError{t.Node, t.Silence()})
+		}
+	}
+	return p.blame(q)
+}
+
+// allRefused is the end of a phase that refusals made impossible. Nothing was
+// done only if every member refused, and each the only copy of the request
+// that it was ever sent: a second copy may still be on its way, and be met by
+// a node that has changed its mind.
+func (p *phase) allRefused(cs quorum.Configurations) error {
+	p.sent = !p.refused.HasAll()
+	for _, r := range p.refusals {
+		p.sent = p.sent || r.copies > 1
+	}
+	return p.blame(&QuorumError{Phase: p.name, Cause: ErrRefused})
+}
+
+// blame adds the refusals to q and sorts what it says by node.
+func (p *phase) blame(q *QuorumError) error {
+	for _, r := range p.refusals {
+		q.Nodes = append(q.Nodes, NodeError{r.node, r.refused.Error()})
+	}
+	slices.SortFunc(q.Nodes, func(a, b NodeError) int { return strings.Compare(string(a.Node), string(b.Node)) })
+	return q
+}
+
+// found is what a get phase yields: the largest record, and whether a put of
+// it could add nothing.
+type found struct {
+	record  Record
+	settled bool
+}
+
+// get runs a get phase: the largest record among those of a read quorum.
+//
+// Settled is what the one-round read hangs on (R2, S3): the members that hold
+// the maximum contain a *write* quorum of every configuration, or one of them
+// knows that its put phase has ended, or it is the initial state, which every
+// member holds. Only durable copies count, and only those are shown (see
+// Replica.get).
+func (r *Registers) get(e env.Env, key Key, tagOnly bool) (found, error) {
+	var (
+		p         = phase{name: "get"}
+		f         found
+		holders   quorum.Tally
+		confirmed bool
+	)
+	holders.Begin(r.Configurations)
+	accept := func(from quorum.NodeID, answer env.Message) bool {
+		ack, ok := answer.(*GetAck)
+		if !ok {
+			return false
+		}
+		switch ack.Record.Tag.Compare(f.record.Tag) {
+		case +1:
+			f.record, confirmed = ack.Record, ack.Confirmed
+			holders.Clear()
+			holders.Add(from)
+		case 0:
+			confirmed = confirmed || ack.Confirmed
+			holders.Add(from)
+		}
+		return true
+	}
+	err := p.run(e, r.Configurations, &Get{Key: key, TagOnly: tagOnly}, accept, p.answered.HasRead, p.refused.LeavesRead)
+	if err != nil {
+		return found{}, err
+	}
+	f.settled = f.record.Tag.IsZero() || confirmed || holders.HasWrite() ||
+		r.Rules.FastOnReadQuorum && holders.HasRead()
+	return f, nil
+}
+
+// put runs a put phase. It reports whether a copy of the put may have reached
+// a member, which is so whenever it succeeds.
+func (r *Registers) put(e env.Env, key Key, record Record) (sent bool, err error) {
+	p := phase{name: "put"}
+	accept := func(_ quorum.NodeID, answer env.Message) bool {
+		_, ok := answer.(*PutAck)
+		return ok
+	}
+	complete := p.answered.HasWrite
+	if r.Rules.PutOneShort {
+		complete = func() bool { return true }
+	}
+	if r.Rules.ConfirmEarly {
+		e.Tell(r.Configurations.Members(), &Confirm{Key: key, Tag: record.Tag})
+	}
+	err = p.run(e, r.Configurations, &Put{Key: key, Record: record}, accept, complete, p.refused.LeavesWrite)
+	if err == nil && !r.Configurations.ReadsAreWrites() {
+		// Where a read quorum alone can't show that a write quorum holds the
+		// tag, say so, once it is true. With majorities it can, and the hint
+		// would cost a message a member for nothing.
+		e.Tell(r.Configurations.Members(), &Confirm{Key: key, Tag: record.Tag})
+	}
+	return p.sent, err
+}

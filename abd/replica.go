@@ -1,0 +1,217 @@
+package abd
+
+import (
+	"errors"
+	"fmt"
+
+	"atoll/env"
+	"atoll/tags"
+)
+
+const (
+	// maxConfirmed is how many keys a replica remembers a confirmed tag for.
+	// Forgetting one costs a later read its second phase, nothing more.
+	maxConfirmed = 1 << 16
+	// maxPageBytes bounds the keys of one page of a list.
+	maxPageBytes = 256 << 10
+)
+
+// Replica is the replica's half of the protocol: a deterministic step over a
+// View. It is not safe for concurrent use.
+type Replica struct {
+	view      View
+	maxValue  int
+	rules     Rules
+	confirmed confirmations
+}
+
+// NewReplica returns a replica over view that refuses values of more than
+// maxValue bytes.
+func NewReplica(view View, maxValue int, rules Rules) *Replica {
+	return &Replica{view: view, maxValue: maxValue, rules: rules, confirmed: newConfirmations(maxConfirmed)}
+}
+
+// Step acts on one message and appends what to send to out. A request that
+// can't be met is refused by a message; an error means that the node's store
+// is broken and the node must stop.
+func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	var (
+		answer env.Message
+		after  env.Position
+		err    error
+	)
+	switch m := m.(type) {
+	case *Get:
+		answer, after, err = r.get(m)
+	case *Put:
+		answer, after, err = r.put(m)
+	case *List:
+		answer, after, err = r.list(m)
+	case *Confirm:
+		return out, r.confirm(m)
+	default:
+		return out, fmt.Errorf("abd: no step for %T", m)
+	}
+	if err != nil {
+		if answer = refusal(err); answer == nil {
+			return out, err
+		}
+		after = 0
+	}
+	return append(out, env.Out{To: from, Message: answer, After: after}), nil
+}
+
+// get answers with what is stored. The answer reveals the record, and so
+// waits until it is durable: a value that was shown and then lost in a power
+// cut would have been read and unread (schedule 3).
+func (r *Replica) get(m *Get) (env.Message, env.Position, error) {
+	if err := m.Key.Check(); err != nil {
+		return nil, 0, err
+	}
+	rec, pos, err := r.view.Load(m.Key, !m.TagOnly)
+	if err != nil {
+		return nil, 0, err
+	}
+	if m.TagOnly {
+		rec.Value = nil
+	}
+	if r.rules.RevealUnsynced {
+		pos = 0
+	}
+	return &GetAck{Record: rec, Confirmed: r.confirmed.has(m.Key, rec.Tag)}, pos, nil
+}
+
+// put stores the record if its tag is larger than the stored one, and acks
+// always: the ack says "I durably hold this tag or a larger one" (R2). So the
+// ack of a put that changes nothing waits for the record that is there.
+func (r *Replica) put(m *Put) (env.Message, env.Position, error) {
+	if err := r.checkPut(m); err != nil {
+		return nil, 0, err
+	}
+	old, pos, err := r.view.Load(m.Key, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	switch {
+	case old.Tag.Less(m.Record.Tag) || r.rules.StoreAnything:
+		if pos, err = r.view.Store(m.Key, m.Record); err != nil {
+			return nil, 0, err
+		}
+	case r.rules.AckDuplicateAtOnce:
+		pos = 0
+	}
+	return &PutAck{}, pos, nil
+}
+
+func (r *Replica) checkPut(m *Put) error {
+	if err := m.Key.Check(); err != nil {
+		return err
+	}
+	if err := CheckValue(m.Record.Value, r.maxValue); err != nil {
+		return err
+	}
+	switch {
+	case m.Record.Tag.IsZero():
+		return &env.Refused{Reason: env.ReasonBadRequest, Text: "a put needs a tag"}
+	case m.Record.Deleted && len(m.Record.Value) > 0:
+		return &env.Refused{Reason: env.ReasonBadRequest, Text: "a tombstone has no value"}
+	}
+	return nil
+}
+
+// confirm notes that the put phase of a tag has ended, so that a read which
+// meets it here needn't put it again. Only the tag that is stored right now
+// matters. It is a hint and isn't stored: that a write quorum holds the tag
+// stays true whatever this node forgets.
+func (r *Replica) confirm(m *Confirm) error {
+	if m.Key.Check() != nil {
+		return nil
+	}
+	rec, _, err := r.view.Load(m.Key, false)
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return nil
+	case err != nil:
+		return err
+	case rec.Tag == m.Tag && !m.Tag.IsZero() || r.rules.ConfirmAnyTag:
+		r.confirmed.note(m.Key, rec.Tag)
+	}
+	return nil
+}
+
+// list answers with one page of tags. A damaged record refuses the page that
+// would contain it, so that the node counts in no quorum for that range.
+func (r *Replica) list(m *List) (env.Message, env.Position, error) {
+	if m.Limit < 1 || m.Limit > MaxPage || len(m.Prefix) > MaxKey || len(m.After) > MaxKey {
+		return nil, 0, &env.Refused{Reason: env.ReasonBadRequest,
+			Text: fmt.Sprintf("a page has 1 to %d keys of at most %d bytes", MaxPage, MaxKey)}
+	}
+	page := &Page{}
+	size := 0
+	pos, err := r.view.Scan(m.Prefix, m.After, func(key Key, tag tags.Tag, deleted bool) bool {
+		page.Items = append(page.Items, Item{Key: key, Tag: tag, Deleted: deleted, Confirmed: r.confirmed.has(key, tag)})
+		size += len(key)
+		page.More = len(page.Items) == m.Limit || size >= maxPageBytes
+		return !page.More
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if r.rules.RevealUnsynced {
+		pos = 0
+	}
+	return page, pos, nil
+}
+
+// refusal returns the message that tells a caller of err, or nil if err
+// isn't the request's fault nor a matter of one key.
+func refusal(err error) env.Message {
+	if refused, ok := errors.AsType[*env.Refused](err); ok {
+		return refused
+	}
+	if size, ok := errors.AsType[*SizeError](err); ok {
+		reason := env.ReasonTooLarge
+		if size.Size < size.Min {
+			reason = env.ReasonBadRequest
+		}
+		return &env.Refused{Reason: reason, Text: size.Error()}
+	}
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return &env.Refused{Reason: env.ReasonDamaged, Text: err.Error()}
+	case errors.Is(err, ErrFull):
+		return &env.Refused{Reason: env.ReasonFull, Text: err.Error()}
+	}
+	return nil
+}
+
+// confirmations is a bounded map from key to its confirmed tag. The oldest
+// entry makes room for a new one.
+type confirmations struct {
+	tags  map[Key]tags.Tag
+	limit int
+	ring  []Key // in order of arrival
+	next  int
+}
+
+func newConfirmations(limit int) confirmations {
+	return confirmations{tags: make(map[Key]tags.Tag), limit: limit}
+}
+
+func (c *confirmations) has(key Key, tag tags.Tag) bool {
+	t, ok := c.tags[key]
+	return ok && t == tag
+}
+
+func (c *confirmations) note(key Key, tag tags.Tag) {
+	if _, known := c.tags[key]; !known {
+		if len(c.ring) < c.limit {
+			c.ring = append(c.ring, key)
+		} else {
+			delete(c.tags, c.ring[c.next])
+			c.ring[c.next] = key
+			c.next = (c.next + 1) % len(c.ring)
+		}
+	}
+	c.tags[key] = tag
+}

@@ -1,0 +1,32 @@
+package abd
+
+// Rules breaks rules of the protocol, one a field; the zero value breaks
+// none. Only tests set them: each is a mutant that some test must kill, or
+// the rule isn't tested.
+type Rules struct {
+	// NoWriteBack: a read ends after its get phase whatever it found.
+	NoWriteBack bool
+	// FastOnReadQuorum: the one-round read is judged on a read quorum of
+	// holders instead of a write quorum.
+	FastOnReadQuorum bool
+	// NewTagOnRetry: an operation that is tried again chooses another tag.
+	NewTagOnRetry bool
+	// ConfirmEarly: a tag is called confirmed before its put phase ended.
+	ConfirmEarly bool
+	// ConfirmAnyTag: a replica takes a confirmation for whatever it holds.
+	ConfirmAnyTag bool
+	// PutOneShort: a put phase ends with one member less than a quorum.
+	PutOneShort bool
+	// StoreAnything: a replica stores smaller tags over larger ones.
+	StoreAnything bool
+	// AckDuplicateAtOnce: the ack of a put that wrote nothing doesn't wait for
+	// the record that made it a duplicate.
+	AckDuplicateAtOnce bool
+	// RevealUnsynced: an answer to a get doesn't wait for the record it shows.
+	RevealUnsynced bool
+	// TrustPages: a list takes each page's largest tags as they are.
+	TrustPages bool
+	// MergeWholePages: a list goes on behind the largest end of its pages
+	// instead of the smallest.
+	MergeWholePages bool
+}
