@@ -1,0 +1,131 @@
+package replica
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/quorum"
+)
+
+// Config says what a node is. All fields but Rules and Facts are needed.
+type Config struct {
+	Cluster quorum.ClusterID
+	Self    quorum.NodeID
+	// Configurations are the active ones.
+	Configurations quorum.Configurations
+	// Members are all members of those, and where they are.
+	Members []Member
+	// MaxValue is the largest value in bytes that the node stores, up to
+	// abd.LargestMaxValue.
+	MaxValue int
+	// Facts returns what only the node's driver knows, for its status. Nil
+	// leaves them zero.
+	Facts func() Facts
+	Rules Rules
+}
+
+// Facts are what a node's driver knows about it.
+type Facts struct {
+	Version string
+	Process int           // id of the operating system's process
+	Uptime  time.Duration // since the node started
+	Durable env.Position  // what the journal is durable up to
+}
+
+// Rules breaks rules; see abd.Rules.
+type Rules struct {
+	// AckBeforeSync: no message waits for the journal.
+	AckBeforeSync bool
+	ABD           abd.Rules
+}
+
+// Node is one node. It is not safe for concurrent use.
+type Node struct {
+	cfg       Config
+	store     Store
+	registers *abd.Replica
+	member    bool // of an active configuration
+	appended  env.Position
+}
+
+// New returns a node over store, which must be the store that the same node
+// used before, or an empty one if there was no before.
+func New(cfg Config, store Store) (*Node, error) {
+	if cfg.MaxValue < 1 || cfg.MaxValue > abd.LargestMaxValue {
+		return nil, fmt.Errorf("replica: the largest value must be 1 to %d bytes, not %d", abd.LargestMaxValue, cfg.MaxValue)
+	}
+	if len(cfg.Configurations) == 0 {
+		return nil, fmt.Errorf("replica: node %s knows no configuration", cfg.Self)
+	}
+	return &Node{
+		cfg:       cfg,
+		store:     store,
+		registers: abd.NewReplica(store, cfg.MaxValue, cfg.Rules.ABD),
+		member:    slices.Contains(cfg.Configurations.Members(), cfg.Self),
+	}, nil
+}
+
+// Step acts on one message and appends what follows from it to out. It ends
+// with the group of records that the message made cut: durable together.
+func (n *Node) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	first := len(out)
+	out, err := n.dispatch(from, m, out)
+	if err != nil {
+		return out, fmt.Errorf("replica %s: step %T: %w", n.cfg.Self, m, err)
+	}
+	n.appended = n.store.Cut()
+	if n.cfg.Rules.AckBeforeSync {
+		for i := range out[first:] {
+			out[first+i].After = 0
+		}
+	}
+	return out, nil
+}
+
+// dispatch hands m to the protocol whose message it is.
+func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	switch m.(type) {
+	case *abd.Get, *abd.Put, *abd.List, *abd.Confirm:
+		if !n.member {
+			return append(out, refuse(from, env.ReasonNotMember, "this node is in no active configuration")), nil
+		}
+		return n.registers.Step(from, m, out)
+	case *Describe:
+		return append(out, env.Out{To: from, Message: n.describe()}), nil
+	case *StatusQuery:
+		return append(out, env.Out{To: from, Message: n.status()}), nil
+	default:
+		return append(out, refuse(from, env.ReasonBadRequest, fmt.Sprintf("a node takes no %T", m))), nil
+	}
+}
+
+func refuse(to env.Address, reason env.Reason, text string) env.Out {
+	return env.Out{To: to, Message: &env.Refused{Reason: reason, Text: text}}
+}
+
+func (n *Node) describe() *Description {
+	return &Description{
+		Cluster:        n.cfg.Cluster,
+		Node:           n.cfg.Self,
+		Configurations: n.cfg.Configurations,
+		Members:        n.cfg.Members,
+		MaxValue:       n.cfg.MaxValue,
+	}
+}
+
+func (n *Node) status() *Status {
+	s := &Status{
+		Node:          n.cfg.Self,
+		Configuration: n.cfg.Configurations[len(n.cfg.Configurations)-1].Index(),
+		Usage:         n.store.Usage(),
+		Appended:      n.appended,
+	}
+	if n.cfg.Facts != nil {
+		f := n.cfg.Facts()
+		s.Version, s.Process, s.Uptime, s.Durable = f.Version, f.Process, f.Uptime, f.Durable
+	}
+	return s
+}
