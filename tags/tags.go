@@ -12,8 +12,8 @@ import (
 )
 
 // ErrExhausted is returned by Next and Update when a component of the tag has
-// no successor. No cluster reaches it by writing (2^64 writes to one key);
-// a tag that comes near it was made by a faulty writer.
+// no successor. No cluster reaches it by its work (2^64 writes or updates of
+// one key); a tag that comes near it was made by a faulty writer.
 var ErrExhausted = errors.New("tags: no larger tag exists")
 
 // Seq is the first component of a Tag: the number of the write in the chain
@@ -21,7 +21,9 @@ var ErrExhausted = errors.New("tags: no larger tag exists")
 type Seq uint64
 
 // RMW is the last component of a Tag: the number of updates since the write.
-type RMW uint32
+// It has 64 bits because a counter may be updated for years and never written
+// again: 32 bits are used up in ten days at 5,000 updates a second.
+type RMW uint64
 
 // Tag orders the values of one register. It is comparable, and safe as a map
 // key. The zero Tag is the least.
@@ -61,7 +63,7 @@ func (t Tag) Next(pid PID) (Tag, error) {
 // Update returns the tag of the immediate successor of t, the result of an
 // update computed from t's value: (t.Seq, t.PID, t.RMW+1).
 func (t Tag) Update() (Tag, error) {
-	if t.RMW == math.MaxUint32 {
+	if t.RMW == math.MaxUint64 {
 		return Tag{}, fmt.Errorf("%w after %v", ErrExhausted, t)
 	}
 	return Tag{Seq: t.Seq, PID: t.PID, RMW: t.RMW + 1}, nil
@@ -98,7 +100,7 @@ func (t *Tag) UnmarshalText(b []byte) error {
 // Parse reads the text form of a Tag. It accepts what String returns and
 // nothing else: no signs, leading zeros, spaces or upper-case digits.
 func Parse(s string) (Tag, error) {
-	bad := func() (Tag, error) { return Tag{}, fmt.Errorf("tags: %q is not a tag (seq.pid.rmw)", s) }
+	bad := func() (Tag, error) { return Tag{}, fmt.Errorf("tags: %.80q is not a tag (seq.pid.rmw)", s) }
 	first, rest, ok1 := strings.Cut(s, ".")
 	mid, last, ok2 := strings.Cut(rest, ".")
 	if !ok1 || !ok2 {
@@ -106,7 +108,7 @@ func Parse(s string) (Tag, error) {
 	}
 	seq, err1 := strconv.ParseUint(first, 10, 64)
 	pid, err2 := ParsePID(mid)
-	rmw, err3 := strconv.ParseUint(last, 10, 32)
+	rmw, err3 := strconv.ParseUint(last, 10, 64)
 	t := Tag{Seq: Seq(seq), PID: pid, RMW: RMW(rmw)}
 	if err1 != nil || err2 != nil || err3 != nil || t.String() != s {
 		return bad()
@@ -119,10 +121,10 @@ const PIDSize = 16
 
 // PID names one operation, unique across processes and their restarts: 80
 // bits drawn at random when the process started, then the 48-bit count of the
-// operations that it has begun since (DESIGN: R1 in docs/PROTOCOLS.md).
+// operations that it has begun since (rule R1 in docs/PROTOCOLS.md).
 //
-// Two processes draw the same 80 bits with a probability below 10^-9 for 50
-// million process starts (birthday bound: n²/2^81).
+// That any two of 50 million process starts draw the same 80 bits has a
+// probability of about 10^-9 (birthday bound: n²/2^81).
 type PID struct {
 	hi uint64 // the first 64 random bits
 	lo uint64 // 16 random bits, then the count
@@ -131,8 +133,8 @@ type PID struct {
 // MaxCount is the number of operations one process can name.
 const MaxCount = 1<<48 - 1
 
-// NewPID returns the PID with the given random part (80 bits: all of hi, and
-// the lower 16 of lo) and count. It panics when count exceeds [MaxCount].
+// NewPID returns the PID with the given random part (80 bits: hi, then lo)
+// and count. It panics when count exceeds [MaxCount].
 func NewPID(hi uint64, lo uint16, count uint64) PID {
 	if count > MaxCount {
 		panic("tags: a process has used up its operation ids")
@@ -177,14 +179,26 @@ func (p PID) AppendText(b []byte) ([]byte, error) {
 	return hex.AppendEncode(b, w[:]), nil
 }
 
-// ParsePID reads the text form of a PID.
+// MarshalText implements [encoding.TextMarshaler].
+func (p PID) MarshalText() ([]byte, error) { return p.AppendText(nil) }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (p *PID) UnmarshalText(b []byte) error {
+	q, err := ParsePID(string(b))
+	if err == nil {
+		*p = q
+	}
+	return err
+}
+
+// ParsePID reads the text form of a PID. It accepts what String returns and
+// nothing else: two texts of one id would be two ids to whoever compares them.
 func ParsePID(s string) (PID, error) {
 	var b [PIDSize]byte
-	if len(s) != 2*PIDSize {
-		return PID{}, fmt.Errorf("tags: %q is not an operation id (32 hexadecimal digits)", s)
+	n, err := hex.Decode(b[:], []byte(s[:min(len(s), 2*PIDSize)]))
+	p := PIDFromBytes(b)
+	if err != nil || n != PIDSize || p.String() != s {
+		return PID{}, fmt.Errorf("tags: %.80q is not an operation id (32 digits of 0-9a-f)", s)
 	}
-	if _, err := hex.Decode(b[:], []byte(s)); err != nil {
-		return PID{}, fmt.Errorf("tags: %q is not an operation id: %w", s, err)
-	}
-	return PIDFromBytes(b), nil
+	return p, nil
 }
