@@ -1,0 +1,84 @@
+// Package wire encodes protocol messages as MessagePack.
+//
+// # Frames
+//
+// A stream between two nodes is a sequence of frames:
+//
+//	4 bytes   length of the body, big-endian, at most MaxFrame
+//	body      one MessagePack array: [kind, conversation, message]
+//
+// kind says which message it is (see [Kind]); conversation is the sender's
+// number for the request and is repeated by the answer, 0 where no answer is
+// expected. The first frame each way is a [Hello].
+//
+// [Encoder.AppendFrame] appends a frame, header included. Who reads a stream
+// takes the header off, has it checked by [BodySize] before making room for
+// the body, and gives the body to [Decoder.DecodeFrame].
+//
+// # Messages
+//
+// Every message is an array of its fields in the order of the table; names in
+// brackets are arrays again, and a star marks a field that may be missing.
+//
+//	 1  Hello         version cluster node
+//	 2  env.Refused   reason text*
+//	16  abd.Get       key tagOnly*
+//	17  abd.GetAck    record confirmed*
+//	18  abd.Put       key record
+//	19  abd.PutAck    (none)
+//	20  abd.Confirm   key tag
+//	21  abd.List      prefix after limit
+//	22  abd.Page      [item…] more
+//	32  Describe      (none)
+//	33  Description   cluster node [configuration…] [member…] maxValue
+//	34  StatusQuery   (none)
+//	35  Status        node version process uptime configuration [usage] appended durable
+//
+//	tag               seq pid rmw
+//	record            tag deleted value
+//	item              key tag deleted confirmed*
+//	configuration     index system [node…]
+//	member            node name [address…]
+//	usage             keys tombstones bytes
+//
+// Numbers are unsigned integers, the shortest form is written and any width is
+// read. Keys, values and operation ids (16 bytes) are bin, because they are
+// any bytes; node ids, names, addresses and quorum systems are str. Uptime is
+// in nanoseconds. Nothing is nil: a value of no bytes is an empty bin, and
+// what tells an absent register is the record's deleted or its zero tag.
+//
+// # Two versions at once
+//
+// A cluster is upgraded node by node, so each format must bear its neighbours.
+//
+//   - A field is added at the end of its array. An older decoder skips what it
+//     doesn't know, a newer one takes the zero value for what isn't there. So a
+//     field may be added only if its zero value is always safe. The starred
+//     fields are of that kind (a hint that isn't given, a text for people);
+//     Page's more isn't: a page that lost it would end the list.
+//   - A message is added under a new number. Who doesn't know the number gets
+//     an [UnknownKindError] together with the conversation, and can refuse the
+//     request and keep the connection.
+//   - A reason of a refusal that isn't known is read as env.ReasonUnknown.
+//   - Anything else (another order, type or meaning) is a new version, with a
+//     new [ALPN], so that two ends that don't share one never get to a frame.
+//
+// Numbers of messages that are gone are never given out again.
+//
+// # What a decoder believes
+//
+// Nothing. A count is held against the bytes that are left before room is made
+// for it, lengths and numbers against the limits in limits.go, a configuration
+// goes through quorum.NewConfiguration, and bytes behind the frame are an
+// error. What is skipped costs neither stack nor heap, however it is nested.
+// Decoding a frame therefore takes memory in proportion to its bytes. Whether
+// a well-formed request makes sense (an empty key, a page of no keys, a value
+// above the cluster's own limit) is for the protocol to say, which can answer
+// it; here an error means that the connection can't be trusted any more.
+//
+// The encoder keeps to the same limits, so what it writes is always read.
+//
+// # History
+//
+//	version 1   atoll/1   the messages above
+package wire

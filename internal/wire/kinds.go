@@ -1,0 +1,152 @@
+package wire
+
+import (
+	"fmt"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/replica"
+)
+
+// Kind is the number of a message on the wire. Each protocol has a range.
+type Kind uint16
+
+// The connection itself.
+const (
+	KindHello   Kind = 1
+	KindRefused Kind = 2
+)
+
+// abd.
+const (
+	KindGet     Kind = 16
+	KindGetAck  Kind = 17
+	KindPut     Kind = 18
+	KindPutAck  Kind = 19
+	KindConfirm Kind = 20
+	KindList    Kind = 21
+	KindPage    Kind = 22
+)
+
+// replica.
+const (
+	KindDescribe    Kind = 32
+	KindDescription Kind = 33
+	KindStatusQuery Kind = 34
+	KindStatus      Kind = 35
+)
+
+// String returns the name of the message, for logs.
+func (k Kind) String() string {
+	switch k {
+	case KindHello:
+		return "hello"
+	case KindRefused:
+		return "refused"
+	case KindGet:
+		return "get"
+	case KindGetAck:
+		return "get-ack"
+	case KindPut:
+		return "put"
+	case KindPutAck:
+		return "put-ack"
+	case KindConfirm:
+		return "confirm"
+	case KindList:
+		return "list"
+	case KindPage:
+		return "page"
+	case KindDescribe:
+		return "describe"
+	case KindDescription:
+		return "description"
+	case KindStatusQuery:
+		return "status-query"
+	case KindStatus:
+		return "status"
+	}
+	return fmt.Sprintf("kind %d", uint16(k))
+}
+
+// encode writes kind, conversation and message: the table from a message to
+// its kind and its encoder.
+func (e *Encoder) encode(conversation uint64, m env.Message) {
+	switch m := m.(type) {
+	case *Hello:
+		e.open(KindHello, conversation)
+		encodeHello(e, m)
+	case *env.Refused:
+		e.open(KindRefused, conversation)
+		encodeRefused(e, m)
+	case *abd.Get:
+		e.open(KindGet, conversation)
+		encodeGet(e, m)
+	case *abd.GetAck:
+		e.open(KindGetAck, conversation)
+		encodeGetAck(e, m)
+	case *abd.Put:
+		e.open(KindPut, conversation)
+		encodePut(e, m)
+	case *abd.PutAck:
+		e.open(KindPutAck, conversation)
+		encodePutAck(e, m)
+	case *abd.Confirm:
+		e.open(KindConfirm, conversation)
+		encodeConfirm(e, m)
+	case *abd.List:
+		e.open(KindList, conversation)
+		encodeList(e, m)
+	case *abd.Page:
+		e.open(KindPage, conversation)
+		encodePage(e, m)
+	case *replica.Describe:
+		e.open(KindDescribe, conversation)
+		encodeDescribe(e, m)
+	case *replica.Description:
+		e.open(KindDescription, conversation)
+		encodeDescription(e, m)
+	case *replica.StatusQuery:
+		e.open(KindStatusQuery, conversation)
+		encodeStatusQuery(e, m)
+	case *replica.Status:
+		e.open(KindStatus, conversation)
+		encodeStatus(e, m)
+	default:
+		e.fail(fmt.Errorf("wire: %T has no encoding", m))
+	}
+}
+
+// decode reads the message of a kind: the table from a kind to its decoder.
+// It returns nil and reads nothing when it doesn't know the kind.
+func (d *Decoder) decode(k Kind) env.Message {
+	switch k {
+	case KindHello:
+		return decodeHello(d)
+	case KindRefused:
+		return decodeRefused(d)
+	case KindGet:
+		return decodeGet(d)
+	case KindGetAck:
+		return decodeGetAck(d)
+	case KindPut:
+		return decodePut(d)
+	case KindPutAck:
+		return decodePutAck(d)
+	case KindConfirm:
+		return decodeConfirm(d)
+	case KindList:
+		return decodeList(d)
+	case KindPage:
+		return decodePage(d)
+	case KindDescribe:
+		return decodeDescribe(d)
+	case KindDescription:
+		return decodeDescription(d)
+	case KindStatusQuery:
+		return decodeStatusQuery(d)
+	case KindStatus:
+		return decodeStatus(d)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package wire
+
+import (
+	"atoll/abd"
+	"atoll/quorum"
+)
+
+// Version is the version of the wire format, sent in a Hello.
+const Version = 1
+
+// ALPN is the name under which version 1 is negotiated in the TLS handshake.
+const ALPN = "atoll/1"
+
+const (
+	// HeaderSize is the length of a frame's header in bytes.
+	HeaderSize = 4
+	// MaxFrame is the largest body of a frame in bytes: the largest value,
+	// and room for the key and whatever stands around them.
+	MaxFrame = abd.LargestMaxValue + 64<<10
+)
+
+// Limits of single fields. Those of keys, values, pages and configurations
+// are the protocols' own. Lengths are in bytes.
+const (
+	maxCluster = 64  // a cluster id
+	maxName    = 256 // what an operator calls a node
+	maxAddress = 300 // "host:port": a DNS name has at most 253 characters
+	maxVersion = 128 // a build's version
+	maxText    = 512 // why something was refused; longer ones are cut
+	maxSystem  = len("weights=") + quorum.MaxMembers*(quorum.MaxNodeID+len(":4294967295,"))
+
+	maxAddresses      = 16 // of one node
+	maxConfigurations = 16 // active at a time
+	maxKnown          = maxConfigurations * quorum.MaxMembers
+)
+
+// The fewest bytes that an element of a list takes. A count that the bytes
+// left can't hold is refused before room is made for it; with these, no list
+// takes more than a few times the memory of its bytes.
+const (
+	minString        = 1
+	minTag           = 1 + 1 + 2 + 16 + 1            // seq pid rmw
+	minItem          = 1 + 2 + minTag + 1            // key tag deleted
+	minConfiguration = 1 + 1 + minString + 1         // index system [node…]
+	minMember        = 1 + minString + minString + 1 // node name [address…]
+)
