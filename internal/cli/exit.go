@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+)
+
+// The exit codes of every program. Scripts depend on them.
+const (
+	ExitDone         = 0
+	ExitOther        = 1
+	ExitUsage        = 2
+	ExitPrecondition = 3   // something local: configuration, permission, port, lock
+	ExitNotFound     = 4   // what was asked for doesn't exist
+	ExitConflict     = 5   // a comparison failed, or what the caller knew was stale
+	ExitNoQuorum     = 6   // definitely not applied
+	ExitUnknown      = 7   // may have been applied, or not
+	ExitDenied       = 8   // TLS, or not authorized
+	ExitDamaged      = 9   // corruption, or an identity that isn't the expected one
+	ExitInterrupted  = 130 // 128 + SIGINT
+)
+
+// exitText says in the help what a code means.
+func exitText(code int) string {
+	switch code {
+	case ExitDone:
+		return "done"
+	case ExitOther:
+		return "any other error"
+	case ExitUsage:
+		return "wrong usage; nothing was done"
+	case ExitPrecondition:
+		return "not possible on this machine: configuration, permission, port or lock"
+	case ExitNotFound:
+		return "not found"
+	case ExitConflict:
+		return "conflict: the comparison failed, or the caller's knowledge was stale"
+	case ExitNoQuorum:
+		return "no quorum; definitely not applied"
+	case ExitUnknown:
+		return "outcome unknown: it may have been applied, or still be"
+	case ExitDenied:
+		return "TLS failed, or not authorized"
+	case ExitDamaged:
+		return "corruption, or an identity that isn't the expected one"
+	case ExitInterrupted:
+		return "interrupted"
+	}
+	return ""
+}
+
+// PreconditionError is something about this machine that keeps a command from
+// being done: exit code 3.
+type PreconditionError struct {
+	Text string
+	Err  error // may be nil
+}
+
+// Error returns the text and the cause.
+func (e *PreconditionError) Error() string {
+	if e.Err == nil {
+		return e.Text
+	}
+	return e.Text + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *PreconditionError) Unwrap() error { return e.Err }
+
+// Preconditionf returns a *PreconditionError without a cause.
+func Preconditionf(format string, args ...any) error {
+	return &PreconditionError{Text: fmt.Sprintf(format, args...)}
+}
+
+// ErrInterrupted is what a command returns that ended early because its
+// context did, after it has printed what it had.
+var ErrInterrupted = errors.New("interrupted")
+
+// exitRule gives the errors that it matches an exit code.
+type exitRule struct {
+	matches func(error) bool
+	code    int
+}
+
+// is matches what wraps target.
+func is(target error, code int) exitRule {
+	return exitRule{func(err error) bool { return errors.Is(err, target) }, code}
+}
+
+// as matches what wraps an error of type T.
+func as[T error](code int) exitRule {
+	return exitRule{func(err error) bool { _, ok := errors.AsType[T](err); return ok }, code}
+}
+
+// exitRules is the one table from errors to exit codes. The first rule that
+// matches counts: what says more about the outcome stands before what it may
+// wrap.
+func exitRules() []exitRule {
+	return []exitRule{
+		as[*UsageError](ExitUsage),
+		as[*PreconditionError](ExitPrecondition),
+		is(ErrInterrupted, ExitInterrupted),
+		is(context.Canceled, ExitInterrupted),
+		is(fs.ErrPermission, ExitPrecondition),
+		is(fs.ErrNotExist, ExitPrecondition),
+		is(syscall.EADDRINUSE, ExitPrecondition),
+		is(syscall.EADDRNOTAVAIL, ExitPrecondition),
+		is(syscall.EROFS, ExitPrecondition),
+	}
+}
+
+// ExitCode returns the exit code for the error that a command returned.
+func ExitCode(err error) int {
+	if err == nil {
+		return ExitDone
+	}
+	for _, r := range exitRules() {
+		if r.matches(err) {
+			return r.code
+		}
+	}
+	return ExitOther
+}

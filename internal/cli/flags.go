@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	urfave "github.com/urfave/cli/v2"
+)
+
+// The names of the shared flags. Each stands on the leaves that honour it.
+const (
+	FlagEndpoints = "endpoints"
+	FlagContext   = "context"
+	FlagTimeout   = "timeout"
+	FlagOutput    = "output"
+	FlagCACert    = "cacert"
+	FlagCert      = "cert"
+	FlagKey       = "key"
+	FlagLogLevel  = "log-level"
+	FlagLogFormat = "log-format"
+	FlagYes       = "yes"
+)
+
+// DefaultTimeout is how long an operation may take unless --timeout says
+// otherwise.
+const DefaultTimeout = 5 * time.Second
+
+// Environment returns the name of the environment variable of a flag:
+// ATOLL_LOG_LEVEL for log-level.
+func Environment(flag string) string {
+	return "ATOLL_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// Source says where the value of a flag came from: "flag", "environment" and
+// the variable's name, or "default".
+func Source(c *urfave.Context, flag string) string {
+	// Run has unset the variables that a flag beats.
+	if name := Environment(flag); os.Getenv(name) != "" && c.IsSet(flag) {
+		return "environment " + name
+	}
+	if c.IsSet(flag) {
+		return "flag"
+	}
+	return "default"
+}
+
+// ConnectionFlags are those of a command that talks to a cluster.
+func ConnectionFlags() []urfave.Flag {
+	return []urfave.Flag{
+		&urfave.StringSliceFlag{
+			Name: FlagEndpoints, Aliases: []string{"e"}, EnvVars: []string{Environment(FlagEndpoints)},
+			Usage:  "`HOST:PORT`,... where replicas listen; may be repeated; without it, those of the context",
+			Action: func(_ *urfave.Context, all []string) error { return checkEndpoints(all) },
+		},
+		&urfave.PathFlag{
+			Name: FlagContext, EnvVars: []string{Environment(FlagContext)},
+			Usage: "`FILE` with a cluster's endpoints and a client's certificate; without it, that of the dev cluster on this machine",
+		},
+		&urfave.PathFlag{
+			Name: FlagCACert, EnvVars: []string{Environment(FlagCACert)},
+			Usage: "`FILE` with the cluster's CA certificate, PEM; without it, that of the context",
+		},
+		&urfave.PathFlag{
+			Name: FlagCert, EnvVars: []string{Environment(FlagCert)},
+			Usage: "`FILE` with the client's certificate, PEM; without it, that of the context",
+		},
+		&urfave.PathFlag{
+			Name: FlagKey, EnvVars: []string{Environment(FlagKey)},
+			Usage: "`FILE` with the key of that certificate, PEM; without it, that of the context",
+		},
+	}
+}
+
+func checkEndpoints(all []string) error {
+	if slices.Contains(all, "") {
+		return Usagef("--%s: an endpoint is empty", FlagEndpoints)
+	}
+	return nil
+}
+
+// TimeoutFlag bounds an operation, which what names: "the put".
+func TimeoutFlag(what string) urfave.Flag {
+	return &urfave.DurationFlag{
+		Name: FlagTimeout, EnvVars: []string{Environment(FlagTimeout)}, Value: DefaultTimeout,
+		Usage: fmt.Sprintf("`DURATION` that %s may take, with its unit: 500ms, 5s, 1m", what),
+		Action: func(_ *urfave.Context, d time.Duration) error {
+			if d <= 0 {
+				return Usagef("--%s must be more than 0, not %v", FlagTimeout, d)
+			}
+			return nil
+		},
+	}
+}
+
+// OutputFlag chooses among the formats that a command can print; the first is
+// the default. OutputOf reads it.
+func OutputFlag(formats ...Format) urfave.Flag {
+	var names []string
+	for _, f := range formats {
+		names = append(names, string(f))
+	}
+	list := strings.Join(names, "|")
+	return &urfave.StringFlag{
+		Name: FlagOutput, Aliases: []string{"o"}, EnvVars: []string{Environment(FlagOutput)}, Value: names[0],
+		Usage: "`FORMAT` of the result: " + list,
+		Action: func(_ *urfave.Context, s string) error {
+			if !slices.Contains(names, s) {
+				return Usagef("--%s %q: this command prints %s", FlagOutput, s, list)
+			}
+			return nil
+		},
+	}
+}
+
+// OutputOf returns the format that was chosen.
+func OutputOf(c *urfave.Context) Format { return Format(c.String(FlagOutput)) }
+
+// YesFlag answers the questions of a command that asks before it acts.
+func YesFlag() urfave.Flag {
+	return &urfave.BoolFlag{Name: FlagYes, Aliases: []string{"y"}, Usage: "don't ask, do it"}
+}

@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+)
+
+var logLevels = []string{"debug", "info", "warn", "error"}
+
+// LogFlags choose what a command logs, and how.
+func LogFlags(level slog.Level) []urfave.Flag {
+	return []urfave.Flag{
+		&urfave.StringFlag{
+			Name: FlagLogLevel, EnvVars: []string{Environment(FlagLogLevel)}, Value: strings.ToLower(level.String()),
+			Usage: "`LEVEL` from which on messages are logged on stderr: " + strings.Join(logLevels, "|"),
+			Action: func(_ *urfave.Context, s string) error {
+				if !slices.Contains(logLevels, strings.ToLower(s)) {
+					return Usagef("--%s %q: one of %s is wanted", FlagLogLevel, s, strings.Join(logLevels, ", "))
+				}
+				return nil
+			},
+		},
+		&urfave.StringFlag{
+			Name: FlagLogFormat, EnvVars: []string{Environment(FlagLogFormat)}, Value: "text",
+			Usage: "`FORMAT` of the log: text|json",
+			Action: func(_ *urfave.Context, s string) error {
+				if s != "text" && s != "json" {
+					return Usagef("--%s %q: text or json is wanted", FlagLogFormat, s)
+				}
+				return nil
+			},
+		},
+	}
+}
+
+// Logger returns the log that the LogFlags ask for, on stderr.
+func Logger(c *urfave.Context) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.String(FlagLogLevel))); err != nil {
+		level = slog.LevelInfo // LogFlags refuse what can't be read
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.String(FlagLogFormat) == "json" {
+		return slog.New(slog.NewJSONHandler(c.App.ErrWriter, options))
+	}
+	return slog.New(slog.NewTextHandler(c.App.ErrWriter, options))
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	urfave "github.com/urfave/cli/v2"
+)
+
+// Run runs a program, made by App, on a command line whose first element is
+// the program's name, and returns the exit code. It writes to app.Writer and
+// app.ErrWriter, by default stdout and stderr.
+//
+// SIGINT and SIGTERM end the context of the command; a second one ends the
+// process at once. A command that then returns an error was interrupted, and
+// one that returns nil (a server that was asked to stop) is done.
+//
+// Run removes from the environment of the process the variables that don't
+// count: those of the command's flags that are empty, or beaten by a flag.
+func Run(app *urfave.App, args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	return RunContext(ctx, app, args)
+}
+
+// RunContext is Run without its signals: the command is interrupted when ctx
+// is canceled.
+func RunContext(ctx context.Context, app *urfave.App, args []string) int {
+	if app.Writer == nil {
+		app.Writer = os.Stdout
+	}
+	if app.ErrWriter == nil {
+		app.ErrWriter = os.Stderr
+	}
+	out := &watchedWriter{w: app.Writer}
+	app.Writer = out
+
+	line, err := parse(app, args)
+	switch {
+	case err != nil:
+	case line.help:
+		err = printHelp(out, app, line)
+	default:
+		settleEnvironment(line)
+		err = app.RunContext(ctx, line.canonical())
+	}
+	if err == nil {
+		err = out.err
+	}
+	if err == nil {
+		return ExitDone
+	}
+	if errors.Is(err, syscall.EPIPE) && out.err != nil {
+		return ExitOther // whoever read stdout has gone: nobody is left to tell
+	}
+	report(app.ErrWriter, line, err)
+	if code := ExitCode(err); ctx.Err() == nil || code == ExitUsage {
+		return code
+	}
+	return ExitInterrupted
+}
+
+// report prints the one line that says what went wrong, and after a wrong
+// command line one that says how to write it.
+func report(w io.Writer, l *line, err error) {
+	prefix := strings.ReplaceAll(l.name(), " ", ": ")
+	text := err.Error()
+	if errors.Is(err, context.Canceled) {
+		text = ErrInterrupted.Error()
+	}
+	fmt.Fprintf(w, "%s: %s\n", prefix, oneLine(text))
+	if _, ok := errors.AsType[*UsageError](err); ok {
+		fmt.Fprintf(w, "usage: %s (%s --help tells more)\n", usageLine(l), l.name())
+	}
+}
+
+// oneLine joins the lines of an error that wraps several.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// settleEnvironment unsets the variables that must not count. The library
+// takes one that is set but empty for a value, and complains about the value
+// of one although a flag beats it.
+func settleEnvironment(l *line) {
+	given := make(map[urfave.Flag]bool)
+	for _, g := range l.flags {
+		given[g.flag] = true
+	}
+	for _, f := range l.path[len(l.path)-1].Flags {
+		for _, name := range environmentOf(f) {
+			if given[f] || os.Getenv(name) == "" {
+				os.Unsetenv(name)
+			}
+		}
+	}
+}
+
+func environmentOf(f urfave.Flag) []string {
+	if d, ok := f.(urfave.DocGenerationFlag); ok {
+		return d.GetEnvVars()
+	}
+	return nil
+}
+
+// watchedWriter remembers the first error, so that no result is lost
+// silently, whatever a command does with the errors of its writes.
+type watchedWriter struct {
+	w   io.Writer
+	err error
+}
+
+// Write writes to the underlying writer. After an error it writes nothing.
+func (w *watchedWriter) Write(b []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	n, err := w.w.Write(b)
+	if err != nil {
+		w.err = fmt.Errorf("write the result: %w", err)
+	}
+	return n, w.err
+}
