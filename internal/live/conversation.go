@@ -1,0 +1,284 @@
+package live
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"atoll/env"
+	"atoll/quorum"
+)
+
+// never is when a conversation is due in which nobody is asked again.
+const never = time.Duration(math.MaxInt64)
+
+// conversation is a place in the table, and the conversation that uses it.
+type conversation struct {
+	place uint32
+	next  *conversation // guarded by the table's lock
+	// wake holds a token after the conversation has ended. A token of an
+	// earlier conversation may be left in it: whoever takes one looks at key.
+	wake chan struct{}
+
+	// key is the conversation's number with no redirects in it while the
+	// conversation is open, and else zero. It is set with mu held. While it
+	// is zero, everything below belongs to whoever took the place.
+	key atomic.Uint64
+	// due is the time, by Runtime.Now, at which the sweeper resends. It is set
+	// with mu held while the conversation is open.
+	due atomic.Int64
+
+	generation uint64
+
+	mu struct {
+		sync.Mutex
+		req     env.Message
+		each    func(env.Conversation, quorum.NodeID, env.Message) bool
+		targets []target
+		backoff time.Duration // between the last resend and the next
+		looking bool          // each is running
+		cause   error         // why it ended; nil: each has returned true
+	}
+}
+
+// target is a node that was asked.
+type target struct {
+	node      quorum.NodeID
+	req       env.Message
+	err       error // what the network last said about the node
+	copies    int   // handed to the network, or about to be
+	redirects uint8 // the part of the number that its answer carries
+	unsent    bool  // noted down by each, and not yet sent
+	waiting   bool  // its answer hasn't come
+	answered  bool  // at least one answer has come
+}
+
+// outgoing is a request on its way to the network.
+type outgoing struct {
+	to           quorum.NodeID
+	conversation uint64
+	req          env.Message
+	err          error // set when it was refused
+}
+
+// begin opens the conversation, and returns its key and out with what is to be
+// sent added.
+func (c *conversation) begin(to []quorum.NodeID, req env.Message, each func(env.Conversation, quorum.NodeID, env.Message) bool,
+	due time.Duration, out []outgoing) (uint64, []outgoing) {
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation = (c.generation + 1) & (1<<generationBits - 1)
+	key := c.generation<<(64-generationBits) | uint64(c.place)
+	c.mu.req, c.mu.each = req, each
+	c.mu.backoff = FirstResend
+	c.mu.cause = nil
+	for _, id := range to {
+		c.add(id)
+	}
+	c.due.Store(int64(due))
+	c.key.Store(key)
+	return key, c.unsent(key, out)
+}
+
+// forget drops what the conversation held, so that it can be collected.
+func (c *conversation) forget() {
+	clear(c.mu.targets)
+	c.mu.targets = c.mu.targets[:0]
+	c.mu.req, c.mu.each, c.mu.cause = nil, nil, nil
+}
+
+// lock takes the conversation's lock if the conversation key is still open,
+// and reports whether it did.
+func (c *conversation) lock(key uint64) bool {
+	if key == 0 {
+		return false
+	}
+	c.mu.Lock()
+	if c.key.Load() != key {
+		c.mu.Unlock()
+		return false
+	}
+	return true
+}
+
+// end ends the conversation, if it is still open, for the given cause, and
+// wakes the caller.
+func (c *conversation) end(key uint64, cause error) {
+	if !c.lock(key) {
+		return
+	}
+	c.mu.cause = cause
+	c.key.Store(0)
+	c.mu.Unlock()
+	c.signal()
+}
+
+func (c *conversation) signal() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// answer takes an answer and calls each with it. out is returned with what
+// each wants to be sent; later reports that something became due at that time.
+func (c *conversation) answer(key uint64, redirects uint8, from quorum.NodeID, m env.Message, now func() time.Duration,
+	out []outgoing) (_ []outgoing, due time.Duration) {
+
+	if !c.lock(key) {
+		return out, never
+	}
+	t := c.target(from)
+	if t == nil || redirects > t.redirects {
+		c.mu.Unlock()
+		return out, never
+	}
+	t.answered = true
+	// A node that was redirected more often than can be told apart is asked
+	// for as long as the conversation lasts.
+	if redirects == t.redirects && redirects < maxRedirects {
+		t.waiting = false
+	}
+	c.mu.looking = true
+	done := c.mu.each(c, from, m)
+	c.mu.looking = false
+	out = c.unsent(key, out)
+	due = never
+	if !done && len(out) > 0 {
+		due = now() + FirstResend
+		c.mu.backoff = FirstResend
+		c.due.Store(int64(due))
+	}
+	if done {
+		c.key.Store(0)
+	}
+	c.mu.Unlock()
+	if done {
+		c.signal()
+	}
+	return out, due
+}
+
+// unsent returns out with the requests added that were noted down, and marks
+// them as sent. Called with mu held.
+func (c *conversation) unsent(key uint64, out []outgoing) []outgoing {
+	for i := range c.mu.targets {
+		if t := &c.mu.targets[i]; t.unsent {
+			out = append(out, t.copy(key))
+		}
+	}
+	return out
+}
+
+// waiting does the same for the requests that wait for an answer: those to one
+// node, or to all if it is empty. Called with mu held.
+func (c *conversation) waiting(key uint64, node quorum.NodeID, out []outgoing) []outgoing {
+	for i := range c.mu.targets {
+		if t := &c.mu.targets[i]; t.waiting && (node == "" || node == t.node) {
+			out = append(out, t.copy(key))
+		}
+	}
+	return out
+}
+
+// copy returns one more copy of the request to a target. It counts as sent
+// from now on, so that what is told about it errs towards "the node may have
+// acted on it" while it is on its way; failed takes that back.
+func (t *target) copy(key uint64) outgoing {
+	t.unsent = false
+	t.copies++
+	t.err = nil
+	return outgoing{to: t.node, conversation: key | uint64(t.redirects)<<placeBits, req: t.req}
+}
+
+// failed records which of out the network didn't take.
+func (c *conversation) failed(key uint64, out []outgoing) {
+	if !c.lock(key) {
+		return
+	}
+	defer c.mu.Unlock()
+	for i := range out {
+		if out[i].err != nil {
+			t := c.target(out[i].to)
+			t.copies--
+			t.err = out[i].err
+		}
+	}
+}
+
+// trouble records what is known about a node.
+func (c *conversation) trouble(key uint64, node quorum.NodeID, err error) {
+	if !c.lock(key) {
+		return
+	}
+	defer c.mu.Unlock()
+	if t := c.target(node); t != nil {
+		t.err = err
+	}
+}
+
+// unfinished is what Ask returns when the conversation ended for a cause.
+func (c *conversation) unfinished() *env.Unfinished {
+	u := &env.Unfinished{Cause: c.mu.cause, Targets: make([]env.Target, len(c.mu.targets))}
+	for i := range c.mu.targets {
+		t := &c.mu.targets[i]
+		u.Targets[i] = env.Target{Node: t.node, Sent: t.copies > 0, Answered: t.answered, Err: t.err}
+	}
+	return u
+}
+
+func (c *conversation) target(node quorum.NodeID) *target {
+	for i := range c.mu.targets {
+		if c.mu.targets[i].node == node {
+			return &c.mu.targets[i]
+		}
+	}
+	return nil
+}
+
+// add notes a node down, unless it was asked already.
+func (c *conversation) add(node quorum.NodeID) *target {
+	if t := c.target(node); t != nil {
+		return t
+	}
+	c.mu.targets = append(c.mu.targets, target{node: node, req: c.mu.req, unsent: true, waiting: true})
+	return &c.mu.targets[len(c.mu.targets)-1]
+}
+
+// Sent implements env.Conversation.
+func (c *conversation) Sent(to quorum.NodeID) int {
+	c.check()
+	if t := c.target(to); t != nil {
+		return t.copies
+	}
+	return 0
+}
+
+// Add implements env.Conversation.
+func (c *conversation) Add(to ...quorum.NodeID) {
+	c.check()
+	for _, id := range to {
+		c.add(id)
+	}
+}
+
+// Redirect implements env.Conversation.
+func (c *conversation) Redirect(to quorum.NodeID, req env.Message) {
+	c.check()
+	t := c.add(to)
+	if t.copies > 0 || t.answered {
+		t.redirects = min(t.redirects+1, maxRedirects)
+	}
+	t.req = req
+	t.unsent, t.waiting = true, true
+}
+
+// check panics unless each is running. Afterwards the place may be another
+// conversation's, which would be sent what was meant for this one.
+func (c *conversation) check() {
+	if !c.mu.looking {
+		panic("live: a Conversation was used outside the function given to Ask")
+	}
+}

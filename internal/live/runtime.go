@@ -1,0 +1,220 @@
+package live
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/tags"
+)
+
+// Network is what a Runtime sends with. Both methods are called from many
+// goroutines at a time, must not block, and may lose what they were given.
+// They may call the Runtime's own methods.
+type Network interface {
+	// Send sends a request, or with conversation 0 a message that has no
+	// answer. It returns nil if a live connection to the node took it, and
+	// otherwise what is wrong with the node right now.
+	Send(to quorum.NodeID, conversation uint64, m env.Message) error
+	// Answer sends an answer to an envelope that was given to Runtime.Mail.
+	// An error says that it was lost for certain.
+	Answer(to env.Address, m env.Message) error
+}
+
+// Config says what a Runtime works with.
+type Config struct {
+	// Self is the node that the process is; empty in a client.
+	Self quorum.NodeID
+	// Network is required.
+	Network Network
+	// Log is told what is dropped. Nil: nobody.
+	Log *slog.Logger
+	// Trace, if set, is called with what the protocols report, on the
+	// goroutine of whoever reports.
+	Trace func(env.Event)
+}
+
+// Runtime runs the callers and tasks of one process. All its methods may be
+// called from any goroutine.
+type Runtime struct {
+	self    quorum.NodeID
+	network Network
+	log     *slog.Logger
+	trace   func(env.Event)
+	start   time.Time
+
+	ids struct {
+		hi    uint64
+		lo    uint16
+		count atomic.Uint64
+	}
+
+	table table
+	sweep sweeper
+	mail  postOffice
+
+	stop     chan struct{} // closed by Stop
+	stopping atomic.Bool   // set before any conversation is ended by Stop
+
+	// running counts the goroutines of the Runtime. mu keeps Stop's wait apart
+	// from the start of another.
+	running sync.WaitGroup
+	mu      struct {
+		sync.Mutex
+		stopped bool
+	}
+}
+
+// New returns a Runtime. It has a goroutine of its own until Stop is called.
+func New(c Config) *Runtime {
+	if c.Network == nil {
+		panic("live: a Runtime needs a Network")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	r := &Runtime{
+		self:    c.Self,
+		network: c.Network,
+		log:     c.Log,
+		trace:   c.Trace,
+		start:   time.Now(),
+		stop:    make(chan struct{}),
+	}
+	var seed [18]byte
+	crand.Read(seed[:]) // never fails
+	r.ids.hi = binary.BigEndian.Uint64(seed[0:])
+	r.ids.lo = binary.BigEndian.Uint16(seed[8:])
+	r.table.init(binary.BigEndian.Uint64(seed[10:]) >> (64 - generationBits))
+	r.sweep.init()
+	r.mail.boxes = make(map[env.Mailbox]*mailbox)
+	r.running.Go(func() { r.sweepUntilStopped() })
+	return r
+}
+
+// Scope returns an Env whose scope ends when ctx does, or when Stop is called.
+func (r *Runtime) Scope(ctx context.Context) env.Env { return &scope{r: r, ctx: ctx} }
+
+// Stop ends all scopes with env.ErrStopped, and returns when all tasks have
+// returned. From then on no function given to an Ask runs, nothing is sent,
+// and no goroutine of the Runtime is left. A task, or a function given to an
+// Ask, must not call it. It may be called more than once.
+func (r *Runtime) Stop() {
+	r.mu.Lock()
+	if !r.mu.stopped {
+		r.mu.stopped = true
+		r.stopping.Store(true)
+		close(r.stop)
+		// A caller that opens a conversation after its place was passed here
+		// finds that the Runtime is stopping.
+		for c := range r.table.all() {
+			c.end(c.key.Load(), env.ErrStopped)
+		}
+	}
+	r.mu.Unlock()
+	r.running.Wait()
+}
+
+// spawn runs f on a goroutine that Stop waits for, and reports whether it did:
+// not once Stop was called.
+func (r *Runtime) spawn(f func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.stopped {
+		return false
+	}
+	r.running.Go(f)
+	return true
+}
+
+// Deliver takes an answer that arrived from a node, and calls the function
+// that waits for it, if there is one, before it returns. The network vouches
+// for the sender.
+func (r *Runtime) Deliver(from quorum.NodeID, conversation uint64, m env.Message) {
+	key := conversation &^ redirectMask
+	c := r.table.find(key)
+	if c == nil {
+		return // an answer that comes late: as usual as one that is in time
+	}
+	var buf [4]outgoing
+	redirects := uint8(conversation & redirectMask >> placeBits)
+	out, due := c.answer(key, redirects, from, m, r.now, buf[:0])
+	if len(out) > 0 {
+		r.transmit(c, key, out)
+		r.sweep.expect(due)
+	}
+}
+
+// transmit hands requests to the network.
+func (r *Runtime) transmit(c *conversation, key uint64, out []outgoing) {
+	failed := false
+	for i := range out {
+		o := &out[i]
+		if r.stopping.Load() {
+			o.err = env.ErrStopped
+		} else {
+			o.err = r.network.Send(o.to, o.conversation, o.req)
+		}
+		failed = failed || o.err != nil
+	}
+	if failed {
+		c.failed(key, out)
+	}
+}
+
+// PeerUp is told that a connection to a node has come up, and is usable. What
+// the node was asked and hasn't answered is sent to it again, before PeerUp
+// returns.
+func (r *Runtime) PeerUp(id quorum.NodeID) {
+	var buf [4]outgoing
+	for c := range r.table.all() {
+		key := c.key.Load()
+		if !c.lock(key) {
+			continue
+		}
+		out := c.waiting(key, id, buf[:0])
+		c.mu.Unlock()
+		r.resend(c, key, out)
+	}
+}
+
+// errDown is what is known about a node when its connection ended and the
+// network doesn't say why.
+var errDown = errors.New("the connection ended")
+
+// PeerDown is told that the last connection to a node has ended, or that none
+// could be made, and why. Conversations that end unfinished report it.
+func (r *Runtime) PeerDown(id quorum.NodeID, err error) {
+	if err == nil {
+		err = errDown
+	}
+	for c := range r.table.all() {
+		c.trouble(c.key.Load(), id, err)
+	}
+}
+
+// Stats counts what a Runtime has done since New.
+type Stats struct {
+	// Resent is the number of requests that were sent again.
+	Resent uint64
+	// MailDropped is the number of envelopes that found their mailbox full.
+	MailDropped uint64
+}
+
+// Stats returns the counts.
+func (r *Runtime) Stats() Stats {
+	return Stats{Resent: r.sweep.resent.Load(), MailDropped: r.mail.dropped.Load()}
+}
+
+func (r *Runtime) now() time.Duration { return time.Since(r.start) }
+
+func (r *Runtime) id() tags.PID {
+	return tags.NewPID(r.ids.hi, r.ids.lo, r.ids.count.Add(1))
+}
