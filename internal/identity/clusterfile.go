@@ -1,0 +1,178 @@
+package identity
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"atoll/abd"
+	"atoll/quorum"
+)
+
+// Formats of the JSON files. A version of atoll reads the formats up to its
+// own.
+const (
+	clusterFormat  = 1
+	identityFormat = 1
+	contextFormat  = 1
+)
+
+// ClusterFile is the file cluster.json in a member's folder: the cluster as it
+// was made, with its first configuration. Later configurations are in the
+// store.
+type ClusterFile struct {
+	Format  int              `json:"format"`
+	Cluster quorum.ClusterID `json:"cluster"`
+	// Quorum is the quorum system's text. Weights name node ids.
+	Quorum string `json:"quorum"`
+	// MaxValue is the largest value in bytes that the cluster stores.
+	MaxValue int `json:"max_value"`
+	// Members are sorted by id.
+	Members []Member `json:"members"`
+}
+
+// Member is a member of the first configuration.
+type Member struct {
+	ID quorum.NodeID `json:"id"`
+	// Name is what people call it, and its folder: unique in the cluster.
+	Name string `json:"name"`
+	// Addresses are where others dial it, at least one.
+	Addresses []string `json:"addresses"`
+}
+
+// Configuration returns the cluster's first configuration, number 0.
+func (f ClusterFile) Configuration() (*quorum.Configuration, error) {
+	system, err := quorum.ParseSystem(f.Quorum)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]quorum.NodeID, len(f.Members))
+	for i, m := range f.Members {
+		ids[i] = m.ID
+	}
+	return quorum.NewConfiguration(0, ids, system)
+}
+
+// Member returns the member with the given id.
+func (f ClusterFile) Member(id quorum.NodeID) (Member, bool) {
+	for _, m := range f.Members {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return Member{}, false
+}
+
+// Endpoints returns all members' addresses, in the order of the members' names.
+func (f ClusterFile) Endpoints() []string {
+	members := slices.Clone(f.Members)
+	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
+	var all []string
+	for _, m := range members {
+		all = append(all, m.Addresses...)
+	}
+	return all
+}
+
+// ParseClusterFile reads and checks the bytes of a cluster file. Its errors
+// are worded to follow the file's name.
+func ParseClusterFile(data []byte) (ClusterFile, error) {
+	var f ClusterFile
+	if err := decodeJSON(data, clusterFormat, &f); err != nil {
+		return ClusterFile{}, err
+	}
+	if err := f.check(); err != nil {
+		return ClusterFile{}, fmt.Errorf("is not as expected: %w", err)
+	}
+	return f, nil
+}
+
+func (f ClusterFile) check() error {
+	if _, err := ParseClusterID(string(f.Cluster)); err != nil {
+		return err
+	}
+	if err := checkMaxValue(f.MaxValue); err != nil {
+		return err
+	}
+	names := map[string]bool{}
+	for _, m := range f.Members {
+		if err := m.check(); err != nil {
+			return err
+		}
+		if names[m.Name] {
+			return fmt.Errorf("identity: two members have the name %q", m.Name)
+		}
+		names[m.Name] = true
+	}
+	_, err := f.Configuration() // checks the ids, too
+	return err
+}
+
+func (m Member) check() error {
+	if err := checkMemberName(m.Name); err != nil {
+		return err
+	}
+	if len(m.Addresses) == 0 || len(m.Addresses) > MaxAddresses {
+		return fmt.Errorf("identity: a member has 1 to %d addresses, %q has %d", MaxAddresses, m.Name, len(m.Addresses))
+	}
+	return checkEndpoints(m.Addresses)
+}
+
+// checkMemberName refuses, besides what isn't a name, the name of the CA's
+// folder, which stands beside those of the members.
+func checkMemberName(name string) error {
+	if name == caPart {
+		return fmt.Errorf("identity: a member can't have the name %q: the CA's folder has it", name)
+	}
+	_, err := ParseName(name)
+	return err
+}
+
+func checkMaxValue(n int) error {
+	if n < 1 || n > abd.LargestMaxValue {
+		return fmt.Errorf("identity: the largest value must be from 1 to %d bytes, not %d", abd.LargestMaxValue, n)
+	}
+	return nil
+}
+
+// checkEndpoints refuses, in a file that we wrote, any other spelling of an
+// address than ours.
+func checkEndpoints(addresses []string) error {
+	for _, a := range addresses {
+		normal, err := ParseEndpoint(a)
+		if err != nil {
+			return err
+		}
+		if normal != a {
+			return fmt.Errorf("identity: the address %q is written %q", a, normal)
+		}
+	}
+	return nil
+}
+
+// identityFile is the file identity.json in a member's folder: whose folder it
+// is.
+type identityFile struct {
+	Format  int              `json:"format"`
+	Cluster quorum.ClusterID `json:"cluster"`
+	ID      quorum.NodeID    `json:"id"`
+	Name    string           `json:"name"`
+}
+
+func parseIdentityFile(data []byte) (identityFile, error) {
+	var f identityFile
+	if err := decodeJSON(data, identityFormat, &f); err != nil {
+		return identityFile{}, err
+	}
+	_, err := ParseClusterID(string(f.Cluster))
+	if err == nil {
+		_, err = quorum.ParseNodeID(string(f.ID))
+	}
+	if err == nil {
+		err = checkMemberName(f.Name)
+	}
+	if err != nil {
+		return identityFile{}, fmt.Errorf("is not as expected: %w", err)
+	}
+	return f, nil
+}

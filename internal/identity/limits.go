@@ -1,0 +1,36 @@
+package identity
+
+import "time"
+
+// The limits and spans of this package.
+const (
+	// MaxName is the largest length in bytes of the name of a member, a
+	// client or an admin.
+	MaxName = 32
+	// MaxClusterID is the largest length of a cluster's id in bytes.
+	MaxClusterID = 64
+	// MaxFileSize is the largest size in bytes of any file that this package
+	// reads. A cluster file of quorum.MaxMembers members has a tenth of it.
+	MaxFileSize = 1 << 20
+	// MaxCAs is how many CA certificates may be trusted at a time: one, and
+	// its successors while they replace it.
+	MaxCAs = 8
+	// MaxAddresses is how many addresses a member may have.
+	MaxAddresses = 16
+	// MaxEndpoints is how many endpoints a context file may hold.
+	MaxEndpoints = 1024
+
+	// CAValidity is how long a CA lives.
+	CAValidity = 10 * 365 * 24 * time.Hour
+	// DefaultValidity is how long other certificates live unless asked
+	// otherwise.
+	DefaultValidity = 365 * 24 * time.Hour
+	// Backdate is by how much a certificate's life begins before it is made,
+	// so that hosts whose clocks are behind by less accept it.
+	Backdate = time.Hour
+	// ReloadInterval is how often credential files are looked at, at most.
+	ReloadInterval = time.Second
+
+	// listedEntries is how many entries of a folder an error names.
+	listedEntries = 5
+)
