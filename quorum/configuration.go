@@ -3,6 +3,7 @@ package quorum
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // ConfigIndex numbers the configurations of a cluster in the order in which
@@ -15,6 +16,7 @@ type ConfigIndex uint64
 type Configuration struct {
 	index   ConfigIndex
 	members []NodeID // sorted
+	all     Set      // of them
 	system  System
 
 	// What the predicates need, by kind.
@@ -29,12 +31,13 @@ type Configuration struct {
 // repeating list of members, a system that doesn't fit them, and one whose
 // read and write quorums could fail to intersect.
 func NewConfiguration(index ConfigIndex, members []NodeID, system System) (*Configuration, error) {
-	c := &Configuration{index: index, members: slices.Clone(members), system: system}
-	slices.Sort(c.members)
 	n := len(members)
 	if n == 0 || n > MaxMembers {
 		return nil, fmt.Errorf("quorum: a configuration has 1 to %d members, not %d", MaxMembers, n)
 	}
+	c := &Configuration{index: index, members: slices.Clone(members), all: firstN(n), system: system}
+	c.system.Weights = slices.Clone(system.Weights)
+	slices.Sort(c.members)
 	for i, m := range c.members {
 		if _, err := ParseNodeID(string(m)); err != nil {
 			return nil, err
@@ -82,8 +85,12 @@ func (c *Configuration) layWeights() error {
 	if len(c.system.Weights) != len(c.members) {
 		return fmt.Errorf("quorum: %v: %d weights for %d members", c.system, len(c.system.Weights), len(c.members))
 	}
+	slices.SortFunc(c.system.Weights, compareWeights)
 	c.weights = make([]uint64, len(c.members))
-	for _, w := range c.system.Weights {
+	for j, w := range c.system.Weights {
+		if j > 0 && w.Node == c.system.Weights[j-1].Node {
+			return fmt.Errorf("quorum: %v: %q has two weights", c.system, w.Node)
+		}
 		i, ok := c.Place(w.Node)
 		if !ok {
 			return fmt.Errorf("quorum: %v: %q is not a member", c.system, w.Node)
@@ -99,8 +106,9 @@ func (c *Configuration) layWeights() error {
 
 func (c *Configuration) layGrid() error {
 	rows, cols := c.system.Rows, c.system.Columns
-	if rows < 1 || cols < 1 || rows*cols != len(c.members) {
-		return fmt.Errorf("quorum: %v needs %d members, not %d", c.system, rows*cols, len(c.members))
+	n := len(c.members)
+	if rows < 1 || cols < 1 || rows > n || cols > n || rows*cols != n {
+		return fmt.Errorf("quorum: %v doesn't fit %d members: rows times columns must be that number", c.system, n)
 	}
 	c.rows, c.cols = make([]Set, rows), make([]Set, cols)
 	for i := range c.members {
@@ -180,5 +188,11 @@ func (c *Configuration) ReadsAreWrites() bool {
 
 // String returns "0: majority of a b c".
 func (c *Configuration) String() string {
-	return fmt.Sprintf("%d: %v of %v", c.index, c.system, c.members)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d: %v of", c.index, c.system)
+	for _, m := range c.members {
+		b.WriteByte(' ')
+		b.WriteString(string(m))
+	}
+	return b.String()
 }

@@ -17,7 +17,7 @@ type NodeID string
 // ParseNodeID reads a NodeID from a person or a peer.
 func ParseNodeID(s string) (NodeID, error) {
 	if s == "" || len(s) > MaxNodeID {
-		return "", fmt.Errorf("quorum: a node id has 1 to %d characters, %q has %d", MaxNodeID, s, len(s))
+		return "", fmt.Errorf("quorum: a node id has 1 to %d characters, %.80q has %d", MaxNodeID, s, len(s))
 	}
 	bad := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
 	if i := strings.IndexFunc(s, bad); i >= 0 || s[0] == '-' {

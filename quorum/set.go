@@ -76,8 +76,9 @@ func (s Set) All() iter.Seq[int] {
 // firstN returns the set of the members 0 to n-1.
 func firstN(n int) Set {
 	var s Set
-	for i := range n {
-		s = s.Add(i)
+	for i := range s {
+		rest := min(max(n-i*wordBits, 0), wordBits)
+		s[i] = ^uint64(0) >> (wordBits - rest)
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -41,58 +42,81 @@ type Weight struct {
 }
 
 // ParseSystem reads the text form of a System: "majority", "get=2,put=4",
-// "weights=a:3,b:1,c:1" or "grid=3x3". Whether it fits a set of members is
-// for NewConfiguration to say.
+// "weights=a:3,b:1,c:1" or "grid=3x3". Weights may be in any order; String
+// sorts them. Whether the system fits a set of members is for NewConfiguration
+// to say.
 func ParseSystem(s string) (System, error) {
-	bad := func(why string) (System, error) {
-		return System{}, fmt.Errorf("quorum: %q is not a quorum system: %s (examples: majority; get=2,put=4; weights=a:3,b:1,c:1; grid=3x3)", s, why)
+	system, err := parseSystem(s)
+	if err != nil {
+		return System{}, fmt.Errorf("quorum: %.200q is not a quorum system: %w (examples: majority; get=2,put=4; weights=a:3,b:1,c:1; grid=3x3)", s, err)
 	}
-	name, value, _ := strings.Cut(s, "=")
+	return system, nil
+}
+
+func parseSystem(s string) (System, error) {
+	name, value, valued := strings.Cut(s, "=")
 	switch name {
 	case "majority":
-		if s != "majority" {
-			return bad("majority takes no value")
+		if valued {
+			return System{}, errors.New("majority takes no value")
 		}
 		return System{}, nil
 	case "get":
-		get, put, ok := strings.Cut(value, ",put=")
-		g, gerr := parseSize(get)
-		p, perr := parseSize(put)
-		if !ok || gerr != nil || perr != nil {
-			return bad("both sizes must be numbers from 1")
+		get, put, ok := parsePair(value, ",put=")
+		if !ok {
+			return System{}, fmt.Errorf("both sizes must be given, as numbers from 1 to %d", MaxMembers)
 		}
-		return System{Kind: Threshold, Get: g, Put: p}, nil
+		return System{Kind: Threshold, Get: get, Put: put}, nil
 	case "grid":
-		rows, cols, ok := strings.Cut(value, "x")
-		r, rerr := parseSize(rows)
-		c, cerr := parseSize(cols)
-		if !ok || rerr != nil || cerr != nil {
-			return bad("rows and columns must be numbers from 1")
+		rows, columns, ok := parsePair(value, "x")
+		if !ok {
+			return System{}, fmt.Errorf("rows and columns must be given, as numbers from 1 to %d", MaxMembers)
 		}
-		return System{Kind: Grid, Rows: r, Columns: c}, nil
+		return System{Kind: Grid, Rows: rows, Columns: columns}, nil
 	case "weights":
-		var ws []Weight
-		for part := range strings.SplitSeq(value, ",") {
-			id, weight, _ := strings.Cut(part, ":")
-			node, err := ParseNodeID(id)
-			if err != nil {
-				return bad(err.Error())
-			}
-			w, err := strconv.ParseUint(weight, 10, 32)
-			if err != nil || strconv.FormatUint(w, 10) != weight {
-				return bad(fmt.Sprintf("the weight of %q must be a number from 0 to %d", id, uint32(math.MaxUint32)))
-			}
-			ws = append(ws, Weight{Node: node, Value: uint32(w)})
-		}
-		slices.SortFunc(ws, func(a, b Weight) int { return strings.Compare(string(a.Node), string(b.Node)) })
-		for i := 1; i < len(ws); i++ {
-			if ws[i].Node == ws[i-1].Node {
-				return bad(fmt.Sprintf("%q has two weights", ws[i].Node))
-			}
-		}
-		return System{Kind: Weighted, Weights: ws}, nil
+		weights, err := parseWeights(value)
+		return System{Kind: Weighted, Weights: weights}, err
 	}
-	return bad("unknown kind")
+	return System{}, errors.New("unknown kind")
+}
+
+func parseWeights(s string) ([]Weight, error) {
+	if n := strings.Count(s, ",") + 1; n > MaxMembers {
+		return nil, fmt.Errorf("%d weights, but a configuration has at most %d members", n, MaxMembers)
+	}
+	var ws []Weight
+	for part := range strings.SplitSeq(s, ",") {
+		id, weight, ok := strings.Cut(part, ":")
+		if !ok {
+			return nil, fmt.Errorf("%.80q is not a node and its weight, node:number", part)
+		}
+		node, err := ParseNodeID(id)
+		if err != nil {
+			return nil, err
+		}
+		w, err := strconv.ParseUint(weight, 10, 32)
+		if err != nil || strconv.FormatUint(w, 10) != weight {
+			return nil, fmt.Errorf("the weight of %q must be a number from 0 to %d", id, uint32(math.MaxUint32))
+		}
+		ws = append(ws, Weight{Node: node, Value: uint32(w)})
+	}
+	slices.SortFunc(ws, compareWeights)
+	for i := 1; i < len(ws); i++ {
+		if ws[i].Node == ws[i-1].Node {
+			return nil, fmt.Errorf("%q has two weights", ws[i].Node)
+		}
+	}
+	return ws, nil
+}
+
+func compareWeights(a, b Weight) int { return strings.Compare(string(a.Node), string(b.Node)) }
+
+// parsePair reads two sizes with sep between them.
+func parsePair(s, sep string) (first, second int, ok bool) {
+	a, b, ok := strings.Cut(s, sep)
+	first, aerr := parseSize(a)
+	second, berr := parseSize(b)
+	return first, second, ok && aerr == nil && berr == nil
 }
 
 func parseSize(s string) (int, error) {
@@ -120,7 +144,9 @@ func (s System) String() string {
 			fmt.Fprintf(&b, "%s%s:%d", sep, w.Node, w.Value)
 		}
 		return b.String()
-	default:
+	case Majority:
 		return "majority"
+	default:
+		return fmt.Sprintf("unknown kind %d", s.Kind)
 	}
 }

@@ -31,34 +31,50 @@ func (cs Configurations) ReadsAreWrites() bool {
 }
 
 // Tally is a growing set of nodes, seen by each of several configurations.
-// Its predicates cost a few machine words a configuration. It must not be
-// copied once Begin was called.
+// Its predicates cost a few machine words a configuration. Over one
+// configuration it allocates nothing. A Tally must not be copied once Begin
+// was called.
+//
+// A Tally over no configurations has no quorum and leaves none: a phase
+// without configurations can't end, rather than being done.
 type Tally struct {
 	configs Configurations
-	sets    []Set
-	one     [1]Set // sets, when there is one configuration: no allocation
+	first   Set   // as configs[0] sees it; apart, so that one costs no allocation
+	rest    []Set // as the others do
 }
 
 // Begin empties t and makes it count for cs.
 func (t *Tally) Begin(cs Configurations) {
 	t.configs = cs
-	if len(cs) == 1 {
-		t.one[0] = Set{}
-		t.sets = t.one[:]
-		return
+	if n := len(cs) - 1; n > cap(t.rest) {
+		t.rest = make([]Set, n)
+	} else {
+		t.rest = t.rest[:max(n, 0)]
 	}
-	t.sets = make([]Set, len(cs))
+	t.Clear()
 }
 
 // Clear empties t.
-func (t *Tally) Clear() { clear(t.sets) }
+func (t *Tally) Clear() {
+	t.first = Set{}
+	clear(t.rest)
+}
+
+// in returns what configs[i] sees.
+func (t *Tally) in(i int) *Set {
+	if i == 0 {
+		return &t.first
+	}
+	return &t.rest[i-1]
+}
 
 // Add counts a node in every configuration of which it is a member. A node
 // that is counted already changes nothing.
 func (t *Tally) Add(id NodeID) {
 	for i, c := range t.configs {
 		if p, ok := c.Place(id); ok {
-			t.sets[i] = t.sets[i].Add(p)
+			s := t.in(i)
+			*s = s.Add(p)
 		}
 	}
 }
@@ -66,7 +82,7 @@ func (t *Tally) Add(id NodeID) {
 // HasRead reports whether t contains a read quorum of every configuration.
 func (t *Tally) HasRead() bool {
 	for i, c := range t.configs {
-		if !c.IsRead(t.sets[i]) {
+		if !c.IsRead(*t.in(i)) {
 			return false
 		}
 	}
@@ -76,7 +92,7 @@ func (t *Tally) HasRead() bool {
 // HasWrite reports whether t contains a write quorum of every configuration.
 func (t *Tally) HasWrite() bool {
 	for i, c := range t.configs {
-		if !c.IsWrite(t.sets[i]) {
+		if !c.IsWrite(*t.in(i)) {
 			return false
 		}
 	}
@@ -88,27 +104,27 @@ func (t *Tally) HasWrite() bool {
 // those in t.
 func (t *Tally) LeavesRead() bool {
 	for i, c := range t.configs {
-		if !c.IsRead(firstN(len(c.members)).Minus(t.sets[i])) {
+		if !c.IsRead(c.all.Minus(*t.in(i))) {
 			return false
 		}
 	}
-	return true
+	return len(t.configs) > 0
 }
 
 // LeavesWrite is LeavesRead for write quorums.
 func (t *Tally) LeavesWrite() bool {
 	for i, c := range t.configs {
-		if !c.IsWrite(firstN(len(c.members)).Minus(t.sets[i])) {
+		if !c.IsWrite(c.all.Minus(*t.in(i))) {
 			return false
 		}
 	}
-	return true
+	return len(t.configs) > 0
 }
 
 // HasAll reports whether t contains every member of every configuration.
 func (t *Tally) HasAll() bool {
 	for i, c := range t.configs {
-		if t.sets[i].Len() < len(c.members) {
+		if !t.in(i).Contains(c.all) {
 			return false
 		}
 	}
