@@ -305,7 +305,7 @@ func (b *builder) build(dir string) error {
 			return fmt.Errorf("identity: making the folder of member %q: %w", m.Name, err)
 		}
 	}
-	if err := b.buildContext(filepath.Join(dir, fileContext)); err != nil {
+	if err := b.buildContext(filepath.Join(dir, FileContext)); err != nil {
 		return err
 	}
 	if err := syncFolder(dir); err != nil {
@@ -335,8 +335,8 @@ func (b *builder) buildMember(dir string, m Member) error {
 		data []byte
 		mode os.FileMode
 	}{
-		{fileIdentity, who, publicMode},
-		{fileCluster, cluster, publicMode},
+		{FileIdentity, who, publicMode},
+		{FileCluster, cluster, publicMode},
 		{fileCA, b.ca.Certificate(), publicMode},
 		{fileCertificate, cert, publicMode},
 		{fileKey, key, secretMode},

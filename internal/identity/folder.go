@@ -16,14 +16,15 @@ import (
 	"atoll/quorum"
 )
 
+// Names of the files that CreateCluster writes and people come across.
 const (
-	fileIdentity = "identity.json"
-	fileCluster  = "cluster.json"
-	fileContext  = "client.json"
+	FileIdentity = "identity.json"
+	FileCluster  = "cluster.json"
+	FileContext  = "client.json"
 )
 
 // memberFiles are what every member's folder holds.
-var memberFiles = [...]string{fileIdentity, fileCluster, fileCA, fileCertificate, fileKey}
+var memberFiles = [...]string{FileIdentity, FileCluster, fileCA, fileCertificate, fileKey}
 
 // resetLabel keeps the stateless reset key apart from whatever else may be
 // derived from a node's key.
@@ -68,7 +69,7 @@ func openFolder(dir string, now time.Time) (*Folder, error) {
 	}
 	configuration, err := m.cluster.Configuration()
 	if err != nil {
-		return nil, m.damaged(fileCluster, "is not as expected: "+err.Error())
+		return nil, m.damaged(FileCluster, "is not as expected: "+err.Error())
 	}
 	f := &Folder{Dir: dir, ID: m.identity.ID, Name: m.identity.Name, Cluster: m.cluster,
 		Configuration: configuration, Credentials: credentials, key: m.key}
@@ -185,7 +186,7 @@ func checkFolder(dir string) error {
 		for _, name := range memberFiles {
 			found = found || e.Name() == name
 		}
-		if _, err := os.Stat(filepath.Join(dir, e.Name(), fileIdentity)); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, e.Name(), FileIdentity)); err == nil {
 			members = append(members, filepath.Join(dir, e.Name()))
 		}
 	}
@@ -195,7 +196,7 @@ func checkFolder(dir string) error {
 	case !found && len(entries) == 0:
 		return bad(nil, "is empty", "make a cluster with replica init, and give the folder of one member")
 	case !found:
-		return bad(nil, "is not a member's folder: it holds no "+fileIdentity, "make a cluster with replica init, and give the folder of one member")
+		return bad(nil, "is not a member's folder: it holds no "+FileIdentity, "make a cluster with replica init, and give the folder of one member")
 	}
 	if err := writable(dir); err != nil {
 		return bad(err, "can't be written to: "+reason(err), "run as the user that owns it, on a disk that isn't read-only")
@@ -238,7 +239,7 @@ func odd(claims []claim) (c claim, others string, differ bool) {
 func (m *member) agree() error {
 	public := m.key.Public().(ed25519.PublicKey)
 	c, others, differ := odd([]claim{
-		{fileIdentity, string(m.identity.ID)},
+		{FileIdentity, string(m.identity.ID)},
 		{fileCertificate, string(NodeIDOf(m.cert.PublicKey.(ed25519.PublicKey)))},
 		{fileKey, string(NodeIDOf(public))},
 	})
@@ -246,8 +247,8 @@ func (m *member) agree() error {
 		return m.mismatch(c.file, fmt.Sprintf("is that of node %s, but this folder is that of node %s", c.value, others))
 	}
 	c, others, differ = odd([]claim{
-		{fileIdentity, string(m.identity.Cluster)},
-		{fileCluster, string(m.cluster.Cluster)},
+		{FileIdentity, string(m.identity.Cluster)},
+		{FileCluster, string(m.cluster.Cluster)},
 		{fileCA, string(m.caOf)},
 		{fileCertificate, string(m.holder.Cluster)},
 	})
@@ -260,9 +261,9 @@ func (m *member) agree() error {
 	self, ok := m.cluster.Member(m.identity.ID)
 	switch {
 	case !ok:
-		return m.mismatch(fileCluster, fmt.Sprintf("doesn't name this node, %s, among its members", m.identity.ID))
+		return m.mismatch(FileCluster, fmt.Sprintf("doesn't name this node, %s, among its members", m.identity.ID))
 	case self.Name != m.identity.Name:
-		return m.mismatch(fileIdentity, fmt.Sprintf("calls this node %q, but %s calls it %q", m.identity.Name, fileCluster, self.Name))
+		return m.mismatch(FileIdentity, fmt.Sprintf("calls this node %q, but %s calls it %q", m.identity.Name, FileCluster, self.Name))
 	}
 	return nil
 }
