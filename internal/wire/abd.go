@@ -163,7 +163,7 @@ func decodeTag(d *Decoder) tags.Tag {
 	if d.err == nil {
 		t.PID = tags.PIDFromBytes([tags.PIDSize]byte(pid))
 	}
-	t.RMW = tags.RMW(d.uint("rmw", math.MaxUint32))
+	t.RMW = tags.RMW(d.uint("rmw", math.MaxUint64))
 	d.end(n - 3)
 	return t
 }

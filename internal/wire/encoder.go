@@ -21,8 +21,9 @@ type Encoder struct {
 	err error            // the first thing that went wrong in this frame
 }
 
-// AppendFrame appends the frame of m, header included, to b. It allocates
-// only where b has no room, and keeps neither b nor m.
+// AppendFrame appends the frame of m, header included, to b. It keeps neither
+// b nor m, and allocates only where b has no room (and for the text of a
+// quorum system in a Description).
 //
 // The error is a *LimitError, or says that m is of a type that has no
 // encoding; then b is returned as it was.

@@ -1,0 +1,219 @@
+package wire_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/internal/wire"
+	"atoll/quorum"
+	"atoll/replica"
+	"atoll/tags"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite testdata/frames.golden from what the encoder writes now")
+
+const goldenFile = "testdata/frames.golden"
+
+const goldenHead = `# The bytes of every message on the wire, header included, in several shapes:
+# the name, the body as MessagePack sees it (bin is in hexadecimal), the bytes.
+#
+# A difference here means that two versions of atoll no longer understand each
+# other. See "Two versions at once" in the package doc before you rewrite
+# this file (go test ./internal/wire -run TestGolden -rewrite).
+`
+
+// A sample is a frame that the goldens pin and the fuzz targets start from.
+type sample struct {
+	name         string
+	conversation uint64
+	message      env.Message
+}
+
+func samples() []sample {
+	pid := tags.NewPID(0x0123456789abcdef, 0xfedc, 0x112233445566)
+	tag := tags.Tag{Seq: 300, PID: pid, RMW: 2}
+	largest := tags.Tag{Seq: 1<<64 - 1, PID: tags.NewPID(1<<64-1, 1<<16-1, tags.MaxCount), RMW: 1<<64 - 1}
+	anyBytes := abd.Key("\x00\xff\n/é")
+	return []sample{
+		{"hello of a node", 0, &wire.Hello{Version: wire.Version, Cluster: "c-7hq2", Node: "n4y2a"}},
+		{"hello of a client", 0, &wire.Hello{Version: 65535, Cluster: "c-7hq2"}},
+		{"refused", 9, &env.Refused{Reason: env.ReasonTooLarge, Text: "the value has 9 bytes, at most 8 are allowed"}},
+		{"refused without a text", 9, &env.Refused{Reason: env.ReasonDenied}},
+
+		{"get", 1, &abd.Get{Key: "color"}},
+		{"get of the tag only", 1 << 40, &abd.Get{Key: anyBytes, TagOnly: true}},
+		{"get-ack", 1, &abd.GetAck{Record: abd.Record{Tag: tag, Value: []byte("blue")}, Confirmed: true}},
+		{"get-ack, never written", 1, &abd.GetAck{}},
+		{"get-ack, empty value", 1, &abd.GetAck{Record: abd.Record{Tag: tag}}},
+		{"get-ack, deleted", 127, &abd.GetAck{Record: abd.Record{Tag: tag, Deleted: true}}},
+		{"put", 128, &abd.Put{Key: "color", Record: abd.Record{Tag: tag, Value: []byte{0, 0xff, '\n'}}}},
+		{"put of a tombstone", 256, &abd.Put{Key: "color", Record: abd.Record{Tag: largest, Deleted: true}}},
+		{"put, long value", 65536, &abd.Put{Key: "color", Record: abd.Record{Tag: tag, Value: bytes.Repeat([]byte("ab"), 150)}}},
+		{"put-ack", 1<<64 - 1, &abd.PutAck{}},
+		{"confirm", 0, &abd.Confirm{Key: "color", Tag: tag}},
+		{"list from the first", 3, &abd.List{Limit: abd.MaxPage}},
+		{"list goes on", 3, &abd.List{Prefix: "user/", After: "user/42", Limit: 7}},
+		{"page", 3, &abd.Page{Items: []abd.Item{
+			{Key: "user/1", Tag: tag, Confirmed: true},
+			{Key: "user/2", Tag: largest, Deleted: true},
+		}, More: true}},
+		{"page, empty", 3, &abd.Page{}},
+
+		{"describe", 4, &replica.Describe{}},
+		{"description", 4, &replica.Description{
+			Cluster: "c-7hq2", Node: "n4y2a",
+			Configurations: quorum.Configurations{
+				configuration(0, "majority", "n4y2a"),
+				configuration(5, "weights=n1:1,n2:0,n4y2a:4294967295", "n4y2a", "n1", "n2"),
+				configuration(6, "grid=2x1", "n1", "n2"),
+				configuration(300, "get=1,put=2", "n1", "n2"),
+			},
+			Members: []replica.Member{
+				{ID: "n4y2a", Name: "Zürich 1", Addresses: []string{"10.0.0.1:7450", "[fe80::1]:7450"}},
+				{ID: "n1"},
+			},
+			MaxValue: abd.DefaultMaxValue,
+		}},
+		{"description of little", 4, &replica.Description{Cluster: "c", Node: "n1"}},
+		{"status-query", 5, &replica.StatusQuery{}},
+		{"status", 5, &replica.Status{
+			Node: "n4y2a", Version: "1.2.3-dev", Process: 4711, Uptime: 90 * time.Minute, Configuration: 6,
+			Usage:    replica.Usage{Keys: 70000, Tombstones: 3, Bytes: 1<<63 - 1},
+			Appended: 1 << 33, Durable: 1<<33 - 1,
+		}},
+	}
+}
+
+// configuration makes a configuration that the test knows to be right.
+func configuration(index quorum.ConfigIndex, system string, members ...quorum.NodeID) *quorum.Configuration {
+	s, err := quorum.ParseSystem(system)
+	if err != nil {
+		panic(err)
+	}
+	c, err := quorum.NewConfiguration(index, members, s)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func TestGolden(t *testing.T) {
+	if *rewrite {
+		rewriteGoldens(t)
+	}
+	goldens := readGoldens(t)
+	var e wire.Encoder
+	var d wire.Decoder
+	for _, s := range samples() {
+		want, ok := goldens[s.name]
+		if !ok {
+			t.Errorf("%s: no golden", s.name)
+			continue
+		}
+		delete(goldens, s.name)
+		got, err := e.AppendFrame(nil, s.conversation, s.message)
+		if err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		} else if !bytes.Equal(got, want) {
+			t.Errorf("%s: encoded as\n%x, want\n%x", s.name, got, want)
+		}
+		conversation, m, err := d.DecodeFrame(body(t, want))
+		if err != nil {
+			t.Errorf("%s: decode: %v", s.name, err)
+		} else if conversation != s.conversation || !reflect.DeepEqual(m, s.message) {
+			t.Errorf("%s: decoded as %d %+v, want %d %+v", s.name, conversation, m, s.conversation, s.message)
+		}
+	}
+	for name := range goldens {
+		t.Errorf("%s: a golden without a sample: old frames must stay readable", name)
+	}
+}
+
+func rewriteGoldens(t *testing.T) {
+	var e wire.Encoder
+	var out strings.Builder
+	out.WriteString(goldenHead)
+	for _, s := range samples() {
+		frame, err := e.AppendFrame(nil, s.conversation, s.message)
+		if err != nil {
+			t.Fatalf("%s: %v", s.name, err)
+		}
+		var element any
+		if err := msgpack.Unmarshal(frame[wire.HeaderSize:], &element); err != nil {
+			t.Fatalf("%s: not MessagePack: %v", s.name, err)
+		}
+		fmt.Fprintf(&out, "\n# %s\n%s: %x\n", render(element), s.name, frame)
+	}
+	if err := os.WriteFile(goldenFile, []byte(out.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// render shows an element as a person reads it.
+func render(element any) string {
+	switch v := element.(type) {
+	case []any:
+		parts := make([]string, len(v))
+		for i := range v {
+			parts[i] = render(v[i])
+		}
+		return "[" + strings.Join(parts, " ") + "]"
+	case []byte:
+		return fmt.Sprintf("<%x>", v)
+	case string:
+		return fmt.Sprintf("%q", v)
+	}
+	return fmt.Sprint(element)
+}
+
+// readGoldens returns the frames of the golden file by name.
+func readGoldens(t testing.TB) map[string][]byte {
+	f, err := os.Open(goldenFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	goldens := make(map[string][]byte)
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		line := lines.Text()
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, text, _ := strings.Cut(line, ": ")
+		frame, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatalf("%s: %s: %v", goldenFile, name, err)
+		}
+		goldens[name] = frame
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return goldens
+}
+
+// body takes the header off a frame and checks it.
+func body(t testing.TB, frame []byte) []byte {
+	t.Helper()
+	size, err := wire.BodySize([wire.HeaderSize]byte(frame))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size != len(frame)-wire.HeaderSize {
+		t.Fatalf("the header says %d bytes, the body has %d", size, len(frame)-wire.HeaderSize)
+	}
+	return frame[wire.HeaderSize:]
+}

@@ -1,0 +1,148 @@
+package wire_test
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"atoll/internal/wire"
+)
+
+// A message that is declared somewhere and forgotten here would be noticed
+// first by a cluster.
+func TestEveryMessageHasAKindAndAGolden(t *testing.T) {
+	declared := declaredMessages(t)
+	for _, want := range []string{"env.Refused", "abd.Put", "replica.Status", "wire.Hello"} {
+		if !declared[want] {
+			t.Fatalf("the search found %v and not %s: it is broken", declared, want)
+		}
+	}
+	sampled := make(map[string]bool)
+	for _, s := range samples() {
+		sampled[strings.TrimPrefix(reflect.TypeOf(s.message).String(), "*")] = true
+	}
+	for name := range declared {
+		if !sampled[name] {
+			t.Errorf("%s is a message: give it a kind, two functions, and samples in golden_test.go", name)
+		}
+	}
+}
+
+// declaredMessages returns every exported type with a method Message on its
+// pointer in the module's root folders and in this one, as "abd.Put".
+func declaredMessages(t *testing.T) map[string]bool {
+	files, err := filepath.Glob("../../*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]bool)
+	for _, name := range append(files, own...) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range file.Decls {
+			if receiver := messageReceiver(decl); ast.IsExported(receiver) {
+				found[file.Name.Name+"."+receiver] = true
+			}
+		}
+	}
+	return found
+}
+
+// messageReceiver returns T for a declaration of func (*T) Message(), and ""
+// for any other.
+func messageReceiver(decl ast.Decl) string {
+	f, ok := decl.(*ast.FuncDecl)
+	if !ok || f.Recv == nil || f.Name.Name != "Message" || f.Type.Params.NumFields()+f.Type.Results.NumFields() > 0 {
+		return ""
+	}
+	pointer, ok := f.Recv.List[0].Type.(*ast.StarExpr)
+	if !ok {
+		return ""
+	}
+	return pointer.X.(*ast.Ident).Name
+}
+
+// The numbers are fixed for good; the ranges keep the protocols apart.
+func TestKindsAreInTheirRanges(t *testing.T) {
+	ranges := map[string][2]wire.Kind{"wire": {1, 1}, "env": {2, 15}, "abd": {16, 31}, "replica": {32, 47}}
+	byKind := make(map[wire.Kind]string)
+	for name, frame := range readGoldens(t) {
+		kind := wire.Kind(frame[wire.HeaderSize+1]) // all are below 128: one byte behind the array's
+		_, m, err := wire.DecodeFrame(body(t, frame))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		typ := strings.TrimPrefix(reflect.TypeOf(m).String(), "*")
+		protocol, _, _ := strings.Cut(typ, ".")
+		if r := ranges[protocol]; kind < r[0] || kind > r[1] {
+			t.Errorf("%s has kind %d, not in the range %v of %s", typ, kind, r, protocol)
+		}
+		if other, ok := byKind[kind]; ok && other != typ {
+			t.Errorf("%s and %s share kind %d", typ, other, kind)
+		}
+		byKind[kind] = typ
+	}
+}
+
+// The three tables (name, encoder, decoder) know the same kinds.
+func TestUnknownKind(t *testing.T) {
+	known := make(map[wire.Kind]bool)
+	for _, frame := range readGoldens(t) {
+		known[wire.Kind(frame[wire.HeaderSize+1])] = true
+	}
+	for k := range wire.Kind(512) {
+		conversation, m, err := wire.DecodeFrame(pack(t, k, 77, []any{"from the future", []any{1, nil}, map[string]any{"a": 1.5}}))
+		var unknown *wire.UnknownKindError
+		isUnknown := errors.As(err, &unknown)
+		if isUnknown == known[k] {
+			t.Errorf("kind %d: decoding says %v, goldens have it: %v", k, err, known[k])
+		}
+		if isUnknown && (unknown.Kind != k || conversation != 77 || m != nil) {
+			t.Errorf("kind %d: got conversation %d, message %v, error %v", k, conversation, m, err)
+		}
+		if named := !strings.HasPrefix(k.String(), "kind "); named != known[k] {
+			t.Errorf("kind %d: named %q, goldens have it: %v", k, k, known[k])
+		}
+	}
+}
+
+// A frame of an unknown kind that is damaged is damaged.
+func TestUnknownKindInABadFrame(t *testing.T) {
+	whole := pack(t, 400, 77, []any{"from the future", 3})
+	for n := range whole {
+		wantFormatError(t, whole[:n])
+	}
+	wantFormatError(t, append(whole, 0))
+	wantFormatError(t, element(t, []any{1 << 16, 77, []any{}}))
+}
+
+func TestTypeWithoutEncoding(t *testing.T) {
+	var e wire.Encoder
+	b, err := e.AppendFrame([]byte("kept"), 1, &foreign{})
+	if err == nil || string(b) != "kept" {
+		t.Errorf("got %q, %v, want the slice as it was and an error", b, err)
+	}
+}
+
+type foreign struct{}
+
+func (*foreign) Message() {}
