@@ -26,7 +26,7 @@ type Context struct {
 
 // Credentials returns the credentials in c. Its errors are *CredentialError.
 func (c Context) Credentials() (*Credentials, error) {
-	return NewCredentials([]byte(c.CA), []byte(c.Certificate), []byte(c.Key))
+	return ParseCredentials([]byte(c.CA), []byte(c.Certificate), []byte(c.Key))
 }
 
 // ParseContext reads and checks the bytes of a context file, but not the dates

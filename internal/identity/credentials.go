@@ -46,10 +46,10 @@ type secrets struct {
 	tls  tls.Certificate
 }
 
-// NewCredentials makes credentials of PEM. It checks that they are whole and
+// ParseCredentials makes credentials of PEM. It checks that they are whole and
 // belong together, not their dates; for these there is Check. Its errors are
 // *CredentialError.
-func NewCredentials(ca, certificate, key []byte) (*Credentials, error) {
+func ParseCredentials(ca, certificate, key []byte) (*Credentials, error) {
 	s, err := parseSecrets(ca, certificate, key)
 	if err != nil {
 		return nil, err

@@ -111,7 +111,7 @@ func (r folderReader) read(name string) ([]byte, error) {
 	case err == nil:
 		return data, nil
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &FolderError{File: r.path(name), Problem: "is missing", WayOut: r.wayOut, Class: Damaged, Err: err}
+		return nil, &FolderError{File: r.path(name), Problem: "is missing", WayOut: r.wayOut, Class: Damaged}
 	case errors.Is(err, fs.ErrPermission):
 		return nil, &FolderError{File: r.path(name), Problem: "may not be read", Class: Precondition, Err: err,
 			WayOut: "run as the user that owns the folder"}
