@@ -1,0 +1,152 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"atoll/internal/identity"
+)
+
+var errCrowded = errors.New("too many connections")
+
+// A door counts who comes in, and turns away those who are too many. A
+// handshake costs this side a signature; a stranger, one packet.
+type door struct {
+	limit    int64 // connections, unfinished ones included
+	log      *slog.Logger
+	counters *counters
+
+	inside    atomic.Int64 // connections
+	unproven  atomic.Int64 // those of them that haven't said hello yet
+	lastLog   atomic.Int64 // when a failure was logged, nanoseconds of the Unix epoch
+	unlogged  atomic.Int64 // failures since
+	departure sync.WaitGroup
+}
+
+// A guest is a connection that came in, from its first packet to its end.
+type guest struct {
+	door   *door
+	proven atomic.Bool
+}
+
+type guestKey struct{}
+
+// enter is called with the first packet of each connection that comes in. QUIC
+// ends the context together with the connection.
+func (d *door) enter(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+	if d.inside.Add(1) > d.limit || d.unproven.Load() >= maxHandshakes {
+		d.inside.Add(-1)
+		d.counters.refused.Add(1)
+		return nil, errCrowded
+	}
+	d.unproven.Add(1)
+	d.departure.Add(1)
+	g := &guest{door: d}
+	context.AfterFunc(ctx, func() {
+		defer d.departure.Done()
+		d.inside.Add(-1)
+		if g.prove() {
+			d.failed(info.RemoteAddr, context.Cause(ctx))
+		}
+	})
+	return context.WithValue(ctx, guestKey{}, g), nil
+}
+
+// doubts reports whether strangers must prove that their address is theirs,
+// which costs them a round trip.
+func (d *door) doubts(net.Addr) bool { return d.unproven.Load() >= retryAbove }
+
+// prove notes that the guest has said who it is, and reports whether that is
+// news.
+func (g *guest) prove() bool {
+	if g.proven.Swap(true) {
+		return false
+	}
+	g.door.unproven.Add(-1)
+	return true
+}
+
+// failed counts and logs a connection that ended before its hello.
+func (d *door) failed(remote net.Addr, err error) {
+	err = explain(err)
+	if c, ok := errors.AsType[*ClosedError](err); ok && (c.Code == CodeShutdown || c.Code == CodeDuplicate) {
+		return // nobody's fault
+	}
+	d.counters.handshakes.Add(1)
+	now, last := time.Now().UnixNano(), d.lastLog.Load()
+	if now-last < int64(failureLogEvery) || !d.lastLog.CompareAndSwap(last, now) {
+		d.unlogged.Add(1)
+		return
+	}
+	d.log.Warn("a connection failed before it was known whose it is", "remote", remote,
+		"err", err, "more like it", d.unlogged.Swap(0))
+}
+
+// accept takes connections off a listener until it is closed.
+func (t *Transport) accept(l *quic.Listener) {
+	for {
+		conn, err := l.Accept(t.ctx)
+		if err != nil {
+			if t.ctx.Err() == nil {
+				t.log.Error("nothing is accepted any more", "address", l.Addr(), "err", err)
+			}
+			return
+		}
+		t.start(func() { t.greet(conn) }) // if not, closing the socket ends it
+	}
+}
+
+// greet exchanges hellos with a connection that came in, and makes it a
+// session.
+func (t *Transport) greet(conn *quic.Conn) {
+	l := &link{conn: conn}
+	stop := context.AfterFunc(t.ctx, func() { l.close(CodeShutdown, shutdownText) })
+	err := t.hear(l)
+	if !stop() {
+		return
+	}
+	if err != nil {
+		l.closeBad(err)
+		return // the door tells of it
+	}
+	if g, ok := conn.Context().Value(guestKey{}).(*guest); ok {
+		g.prove()
+	}
+	t.register(l)
+}
+
+// hear waits for the stream and hello of a connection that came in, and
+// answers with this side's.
+func (t *Transport) hear(l *link) error {
+	var err error
+	if l.peer, err = identity.PeerOf(l.conn.ConnectionState().TLS); err != nil {
+		return &refusal{err.Error()}
+	}
+	ctx, cancel := context.WithTimeout(t.ctx, HelloTimeout)
+	defer cancel()
+	if l.stream, err = l.conn.AcceptStream(ctx); err != nil {
+		return err
+	}
+	deadline, _ := ctx.Deadline()
+	if err := l.stream.SetDeadline(deadline); err != nil {
+		return err
+	}
+	h, err := readHello(l.stream)
+	if err != nil {
+		return err
+	}
+	if err := t.checkHello(h, l.peer); err != nil {
+		return err
+	}
+	if err := t.writeHello(l.stream); err != nil {
+		return err
+	}
+	return l.stream.SetDeadline(time.Time{})
+}

@@ -1,0 +1,109 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"atoll/env"
+	"atoll/internal/identity"
+	"atoll/quorum"
+)
+
+// Config says who a Transport is and how it behaves.
+type Config struct {
+	// Self is the node's id, empty in a client. It must be the one in the
+	// certificate.
+	Self quorum.NodeID
+	// Cluster is the cluster's id. Required.
+	Cluster quorum.ClusterID
+	// Credentials prove who this process is, and who others are. Required.
+	Credentials *identity.Credentials
+	// Listen is where to accept connections, as identity.ParseAddress reads
+	// it. Port 0 takes a free one, an empty host means every address of both
+	// families, a name its first IPv4 address if it has one. A client listens
+	// nowhere.
+	Listen []string
+	// Addresses returns where a node may be dialed, "host:port" each. It is
+	// called at every attempt, from several goroutines. Nil: no node is
+	// dialed by id.
+	Addresses func(quorum.NodeID) []string
+	// Handler is told of sessions and messages. Required.
+	Handler Handler
+	// Log takes what operators may want to know. Nil: nothing is logged.
+	Log *slog.Logger
+	// ResetKey, kept across restarts, lets peers notice a restart with the
+	// next packet that they send, and not only after IdleTimeout. It is
+	// secret: who knows it can break the node's connections. Nil: none.
+	ResetKey *[32]byte
+	// MaxPending is how many bytes may wait for one peer. 0:
+	// DefaultMaxPending. A single message goes out even if it is larger.
+	MaxPending int
+	// MaxIncoming is how many connections may come in. 0: DefaultMaxIncoming.
+	MaxIncoming int
+	// StallTimeout is how long a peer may take nothing of what waits for it.
+	// 0: DefaultStallTimeout.
+	StallTimeout time.Duration
+}
+
+// Handler is told of sessions and messages. For each session, Up comes
+// first, then Messages any number of times, then Down once; all of them on
+// the session's own goroutine, so that calls for different sessions run
+// concurrently. None may block: a handler that is slow slows that peer down.
+// None may call Transport.Close.
+type Handler interface {
+	// Up reports a new session. It can be sent on already.
+	Up(s *Session)
+	// Messages takes everything that one read brought, in the order in which
+	// the peer queued it. The slice is used again when Messages returns, the
+	// messages in it are not.
+	Messages(s *Session, in []Incoming)
+	// Down reports the end of a session and why. Send doesn't use it any
+	// more; another session with the same node may live, see Connected.
+	Down(s *Session, err error)
+}
+
+// Incoming is a message that came.
+type Incoming struct {
+	// Conversation is what the sender gave to Queue or Send.
+	Conversation uint64
+	// Message is immutable, and may be kept.
+	Message env.Message
+}
+
+// validated returns c with its defaults, or what is wrong with it.
+func (c Config) validated() (Config, error) {
+	switch {
+	case c.Cluster == "":
+		return c, errors.New("transport: no cluster id")
+	case c.Credentials == nil:
+		return c, errors.New("transport: no credentials")
+	case c.Handler == nil:
+		return c, errors.New("transport: no handler")
+	case c.Self != c.Credentials.Self().Node || c.Cluster != c.Credentials.Cluster():
+		return c, fmt.Errorf("transport: node %q of cluster %q can't use the certificate of %v of cluster %q",
+			c.Self, c.Cluster, c.Credentials.Self(), c.Credentials.Cluster())
+	case c.Self == "" && len(c.Listen) > 0:
+		return c, errors.New("transport: only a node may listen")
+	case c.MaxPending < 0 || c.MaxIncoming < 0 || c.StallTimeout < 0:
+		return c, fmt.Errorf("transport: negative limit (MaxPending %d, MaxIncoming %d, StallTimeout %v)",
+			c.MaxPending, c.MaxIncoming, c.StallTimeout)
+	}
+	if c.Addresses == nil {
+		c.Addresses = func(quorum.NodeID) []string { return nil }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.MaxPending == 0 {
+		c.MaxPending = DefaultMaxPending
+	}
+	if c.MaxIncoming == 0 {
+		c.MaxIncoming = DefaultMaxIncoming
+	}
+	if c.StallTimeout == 0 {
+		c.StallTimeout = DefaultStallTimeout
+	}
+	return c, nil
+}

@@ -1,0 +1,222 @@
+package transport
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"atoll/internal/identity"
+	"atoll/quorum"
+)
+
+// DialAddress makes a session with whichever node is at an address,
+// "host:port"; Peer tells who that is. If there is a session with that node
+// already, that one is returned. The session isn't made again when it breaks,
+// unless the node is one that Send or Connect was asked for.
+//
+// The error is a *DialError that wraps the reason: a certificate that one side
+// doesn't accept (see identity.ClassOf), no answer, another version.
+func (t *Transport) DialAddress(ctx context.Context, address string) (*Session, error) {
+	ctx, cancel := t.scope(ctx)
+	defer cancel()
+	l, err := t.dialNamed(ctx, address, "")
+	if err != nil {
+		return nil, err
+	}
+	return t.established(l)
+}
+
+// dialNode makes a session with a node at one of its addresses.
+func (t *Transport) dialNode(node quorum.NodeID) (*Session, error) {
+	addresses := t.cfg.Addresses(node)
+	if len(addresses) == 0 {
+		return nil, ErrNoAddress
+	}
+	addresses = addresses[:min(len(addresses), maxAddresses)]
+	l, err := race(t.ctx, len(addresses), func(ctx context.Context, i int) (*link, error) {
+		return t.dialNamed(ctx, addresses[i], node)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t.established(l)
+}
+
+// established makes a session of a link that was dialed.
+func (t *Transport) established(l *link) (*Session, error) {
+	s := t.register(l)
+	if s == nil {
+		return nil, ErrClosed
+	}
+	return s, nil
+}
+
+// scope returns a context that ends with ctx and with the transport.
+func (t *Transport) scope(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(t.ctx, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// race tries n ways to reach a peer, each with a head start over the next, and
+// returns the first that succeeds. When one fails, the next starts at once.
+// The error joins those of all ways. All attempts have ended when it returns.
+func race(ctx context.Context, n int, try func(ctx context.Context, i int) (*link, error)) (*link, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		link *link
+		err  error
+	}
+	results := make(chan result, n)
+	stagger := time.NewTimer(DialStagger)
+	defer stagger.Stop()
+
+	var winner *link
+	errs := make([]error, 0, n)
+	started, running := 0, 0
+	for winner == nil && len(errs) < n || running > 0 {
+		var next <-chan time.Time
+		if winner == nil && started < n {
+			if running == 0 {
+				stagger.Reset(0)
+			}
+			next = stagger.C
+		}
+		select {
+		case <-next:
+			i := started
+			started, running = started+1, running+1
+			stagger.Reset(DialStagger)
+			go func() {
+				l, err := try(ctx, i)
+				results <- result{l, err}
+			}()
+		case r := <-results:
+			running--
+			switch {
+			case r.err != nil:
+				errs = append(errs, r.err)
+				stagger.Reset(0)
+			case winner == nil:
+				winner = r.link
+				cancel()
+			default:
+				r.link.close(CodeDuplicate, "another address was faster")
+			}
+		}
+	}
+	if winner == nil {
+		return nil, joinErrors(errs)
+	}
+	return winner, nil
+}
+
+// joinErrors is errors.Join in one line, each text once.
+func joinErrors(errs []error) error {
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return &manyErrors{errs}
+}
+
+type manyErrors struct{ errs []error }
+
+func (e *manyErrors) Error() string {
+	text := ""
+	for i, err := range e.errs {
+		if i > 0 {
+			text += "; "
+		}
+		text += err.Error()
+	}
+	return text
+}
+
+func (e *manyErrors) Unwrap() []error { return e.errs }
+
+// dialNamed makes a link to what is at an address: any node when want is
+// empty. A name is resolved now, and all that it stands for are tried.
+func (t *Transport) dialNamed(ctx context.Context, address string, want quorum.NodeID) (*link, error) {
+	fail := func(err error) (*link, error) {
+		if ctx.Err() == nil { // it failed by itself
+			t.counters.dialFailed(err)
+		}
+		return nil, &DialError{Address: address, Err: err}
+	}
+	endpoint, err := identity.ParseEndpoint(address)
+	if err != nil {
+		return fail(err)
+	}
+	host, port, err := splitHostPort(endpoint)
+	if err != nil {
+		return fail(err)
+	}
+	ips, err := resolve(ctx, host)
+	if err != nil {
+		return fail(err)
+	}
+	l, err := race(ctx, len(ips), func(ctx context.Context, i int) (*link, error) {
+		return t.dial(ctx, netip.AddrPortFrom(ips[i], port), address, want)
+	})
+	if err != nil {
+		return fail(err)
+	}
+	return l, nil
+}
+
+// dial makes a link to one address.
+func (t *Transport) dial(ctx context.Context, to netip.AddrPort, address string, want quorum.NodeID) (*link, error) {
+	s, err := t.socketFor(to.Addr())
+	if err != nil {
+		return nil, err
+	}
+	conn, err := s.quic.Dial(ctx, net.UDPAddrFromAddrPort(to), t.clientTLS, dialerConfig())
+	if err != nil {
+		return nil, explainDial(err)
+	}
+	l := &link{conn: conn, dialed: true}
+	stop := context.AfterFunc(ctx, func() { l.close(CodeDuplicate, "another address was faster") })
+	err = t.introduce(l, address, want)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		l.closeBad(err)
+		return nil, explainDial(err)
+	}
+	return l, nil
+}
+
+// introduce says hello on a connection that was dialed, and learns who is
+// there. A node that isn't the one wanted gets no hello, so that it never
+// takes this for a session.
+func (t *Transport) introduce(l *link, address string, want quorum.NodeID) error {
+	var err error
+	if l.peer, err = identity.PeerOf(l.conn.ConnectionState().TLS); err != nil {
+		return &refusal{err.Error()}
+	}
+	if want != "" && l.peer.Node != want {
+		return &WrongNodeError{Address: address, Want: want, Got: l.peer.Node}
+	}
+	if l.stream, err = l.conn.OpenStream(); err != nil {
+		return err
+	}
+	if err := l.stream.SetDeadline(time.Now().Add(HelloTimeout)); err != nil {
+		return err
+	}
+	if err := t.writeHello(l.stream); err != nil {
+		return err
+	}
+	// In TLS 1.3 this side is done before the other has seen its certificate:
+	// if that is refused, it shows here.
+	h, err := readHello(l.stream)
+	if err != nil {
+		return err
+	}
+	if err := t.checkHello(h, l.peer); err != nil {
+		return err
+	}
+	return l.stream.SetDeadline(time.Time{})
+}

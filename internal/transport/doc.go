@@ -1,0 +1,66 @@
+// Package transport carries frames between nodes over QUIC.
+//
+// # Nouns
+//
+// A [Transport] is a process's place on the network: the UDP sockets, who may
+// come in, and whom to dial. A [Session] is one connection with one peer: a
+// QUIC connection that holds a single bidirectional stream, opened by the
+// side that dialed. Either side sends frames on it, each a message and the
+// conversation that it belongs to (see internal/wire). A [Handler] is told of
+// sessions and messages.
+//
+// A peer is known by its certificate and never by its address. Before the
+// first frame each side says in a hello which cluster and node it is, and
+// which version it speaks; the other side holds that against the certificate.
+// Whoever dials node X and reaches node Y gets a [WrongNodeError] that names
+// the address, and no session.
+//
+// # Sending
+//
+// [Session.Queue] encodes a message into the session's pending buffer and
+// returns; [Session.Flush] wakes the session's writer, which gives everything
+// that is pending to QUIC in one write. While that write goes on, the next
+// batch gathers: under load many messages share a write by themselves, with
+// no timer and no delay when there is none.
+//
+// [Transport.Send] is Queue and Flush on the session with a node. The session
+// is made and remade in the background: dialed at once, then with a jittered
+// backoff of at most [BackoffCap], with the node's addresses asked for anew at
+// each attempt. When there is no session, Send returns at once with what is
+// known about the reason, and keeps nothing: repeating what was lost is the
+// business of conversations, whose requests are idempotent.
+//
+// Two nodes that dial each other at the same moment end up with two sessions.
+// Both sides then use the one that the node with the smaller id dialed, and
+// the other one is closed after [DuplicateLinger], when the answers that were
+// on their way over it have arrived.
+//
+// # What is bounded
+//
+// Every queue has a limit in limits.go. A peer that doesn't read costs at most
+// [Config].MaxPending bytes, then Queue returns [ErrQueueFull], and when the
+// peer took nothing for [Config].StallTimeout the session is closed. Nobody
+// ever waits for a peer: Queue, Flush and Send don't block on the network.
+//
+// What a peer sends is checked before it is believed: the length of a frame
+// against wire.MaxFrame before space is made for it, and space grows with the
+// bytes that have come, not with those that were announced. A frame that
+// doesn't decode closes its connection, with a reason that the peer can read;
+// the process and all other sessions go on.
+//
+// # What is noticed, and when
+//
+// A peer that closes is noticed at once, and so is one that was restarted, by
+// the first message sent to it (this needs [Config].ResetKey). A peer that
+// vanished, or whose process was killed, is noticed after [IdleTimeout]: UDP
+// tells nothing of a closed port. Until then messages to it are accepted and
+// lost. 0-RTT is never used: it can be replayed.
+//
+// # Memory of received messages
+//
+// The bytes of a received message's key and value are part of the buffer that
+// they were read into. Such a buffer is never reused, so they may be kept;
+// but a small value keeps its neighbours' bytes alive, up to [maxChunk]. Who
+// stores values for long copies the small ones. A large value has a buffer of
+// its own.
+package transport

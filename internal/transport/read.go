@@ -1,0 +1,162 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"atoll/env"
+	"atoll/internal/wire"
+)
+
+// read gives the handler what comes, until the session ends. It returns why.
+func (s *Session) read() error {
+	var (
+		frames  = frameReader{next: minChunk}
+		decoder wire.Decoder
+		in      []Incoming
+		c       = &s.t.counters
+	)
+	for {
+		n, err := frames.fill(s.stream)
+		c.reads.Add(1)
+		c.bytesIn.Add(uint64(n))
+		var bad error
+		in, bad = s.decode(&frames, &decoder, in[:0])
+		if len(in) > 0 {
+			c.framesIn.Add(uint64(len(in)))
+			s.t.cfg.Handler.Messages(s, in)
+			clear(in)
+			if cap(in) > keepIncoming {
+				in = nil
+			}
+		}
+		if bad != nil {
+			c.badFrames.Add(1)
+			return &frameError{bad}
+		}
+		if errors.Is(err, io.EOF) {
+			return &ClosedError{Remote: true, Text: "end of the stream"}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// decode appends the messages of all frames that have come whole. An error
+// means that the rest of the stream can't be trusted.
+func (s *Session) decode(frames *frameReader, d *wire.Decoder, in []Incoming) ([]Incoming, error) {
+	for {
+		body, err := frames.body()
+		if body == nil || err != nil {
+			return in, err
+		}
+		conversation, m, err := d.DecodeFrame(body)
+		if unknown, ok := errors.AsType[*wire.UnknownKindError](err); ok {
+			s.refuse(conversation, unknown)
+			continue
+		}
+		if err != nil {
+			return in, err
+		}
+		if _, ok := m.(*wire.Hello); ok {
+			return in, errors.New("a second hello")
+		}
+		in = append(in, Incoming{Conversation: conversation, Message: m})
+	}
+}
+
+// refuse answers a message of a kind that this build doesn't know: the sender
+// is newer, and can go on without.
+func (s *Session) refuse(conversation uint64, unknown *wire.UnknownKindError) {
+	s.t.log.Debug("message not known here", "peer", s.peer, "err", unknown)
+	if conversation == 0 {
+		return
+	}
+	err := s.Queue(conversation, &env.Refused{Reason: env.ReasonBadRequest, Text: unknown.Error()})
+	if err != nil {
+		s.t.log.Debug("refusal not sent", "peer", s.peer, "err", err)
+		return
+	}
+	s.Flush()
+}
+
+// A frameReader cuts a stream into the bodies of frames. The bodies are parts
+// of the chunks that it reads into, and no byte is ever used twice. Small
+// frames share a chunk, sized so that it holds a few reads; a frame that is
+// larger than that gets a chunk of just its size, so that a large value
+// doesn't keep others alive, nor they it.
+type frameReader struct {
+	chunk      []byte
+	start, end int // of what is read and not cut off yet
+	next       int // size of the next chunk
+	reads      int // into this chunk
+}
+
+// fill reads once.
+func (f *frameReader) fill(r io.Reader) (int, error) {
+	f.makeRoom()
+	n, err := r.Read(f.chunk[f.end:])
+	f.end += n
+	f.reads++
+	return n, err
+}
+
+// makeRoom sees to it that the chunk has room for a read, and for the frame
+// that has begun.
+func (f *frameReader) makeRoom() {
+	have := f.end - f.start
+	whole := f.whole()
+	if have > 0 && f.start+whole <= len(f.chunk) && f.end < len(f.chunk) {
+		return // the rest of the frame fits
+	}
+	if whole <= have && len(f.chunk)-f.end >= minRead {
+		return
+	}
+	switch {
+	case f.reads == 1:
+		f.next = min(2*f.next, maxChunk)
+	case f.reads > 8:
+		f.next = max(f.next/2, minChunk)
+	}
+	size := f.next
+	if whole > size {
+		// The peer says that the frame is this large, which costs it nothing:
+		// room grows with what has come.
+		size = min(whole, max(maxChunk, 4*have))
+	}
+	chunk := make([]byte, size)
+	copy(chunk, f.chunk[f.start:f.end])
+	f.chunk, f.start, f.end, f.reads = chunk, 0, have, 0
+}
+
+// whole is the size of the frame that has begun, or of as much as is known.
+func (f *frameReader) whole() int {
+	if f.end-f.start < wire.HeaderSize {
+		return f.end - f.start
+	}
+	// A bad header was found by body before another read.
+	n, err := wire.BodySize([wire.HeaderSize]byte(f.chunk[f.start:]))
+	if err != nil {
+		panic(fmt.Sprintf("transport: a bad frame was read on: %v", err))
+	}
+	return wire.HeaderSize + n
+}
+
+// body returns the body of the next frame, nil if it hasn't come whole.
+func (f *frameReader) body() ([]byte, error) {
+	if f.end-f.start < wire.HeaderSize {
+		return nil, nil
+	}
+	n, err := wire.BodySize([wire.HeaderSize]byte(f.chunk[f.start:]))
+	if err != nil {
+		return nil, err
+	}
+	from := f.start + wire.HeaderSize
+	if f.end-from < n {
+		return nil, nil
+	}
+	f.start = from + n
+	return f.chunk[from:f.start:f.start], nil
+}

@@ -1,0 +1,122 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+)
+
+// buffer holds frames that wait to be written.
+type buffer struct {
+	bytes  []byte
+	frames int
+}
+
+// bufferPool lends send buffers to sessions, so that an idle session holds
+// none and a busy one allocates none.
+type bufferPool struct{ pool sync.Pool }
+
+func (p *bufferPool) get() *buffer {
+	if b, ok := p.pool.Get().(*buffer); ok {
+		return b
+	}
+	return new(buffer)
+}
+
+func (p *bufferPool) put(b *buffer) {
+	if cap(b.bytes) > keepBuffer {
+		return
+	}
+	b.bytes, b.frames = b.bytes[:0], 0
+	p.pool.Put(b)
+}
+
+// write is the session's writer: whenever there is something, it takes all of
+// it and gives it to QUIC in one write. It returns when the session is over.
+func (s *Session) write(over context.Context) {
+	deadline := writeDeadline{stall: s.t.cfg.StallTimeout}
+	for {
+		select {
+		case <-s.ready:
+		case <-over.Done():
+			return
+		}
+		b := s.take()
+		if b == nil {
+			continue
+		}
+		err := s.writeAll(b.bytes, &deadline)
+		if err != nil {
+			s.writeFailed(err)
+			return
+		}
+		c := &s.t.counters
+		c.writes.Add(1)
+		c.framesOut.Add(uint64(b.frames))
+		c.bytesOut.Add(uint64(len(b.bytes)))
+		s.t.buffers.put(b)
+		s.out.Lock()
+		s.out.writing = 0
+		s.out.Unlock()
+	}
+}
+
+// take takes what is pending.
+func (s *Session) take() *buffer {
+	s.out.Lock()
+	defer s.out.Unlock()
+	b := s.out.pending
+	if b == nil || len(b.bytes) == 0 {
+		return nil
+	}
+	s.out.pending, s.out.writing = nil, len(b.bytes)
+	return b
+}
+
+// writeDeadline moves a stream's deadline ahead now and then, and not at each
+// write: a write that QUIC takes at once shouldn't pay for a timer.
+type writeDeadline struct {
+	stall time.Duration
+	at    time.Time
+}
+
+// writeAll gives b to QUIC. It waits while the peer's window is full, and
+// fails with os.ErrDeadlineExceeded when the peer took nothing for the stall
+// timeout.
+func (s *Session) writeAll(b []byte, d *writeDeadline) error {
+	now := time.Now()
+	begun := now
+	for {
+		if d.at.Sub(now) < d.stall/2 {
+			d.at = now.Add(d.stall)
+			if err := s.stream.SetWriteDeadline(d.at); err != nil {
+				return err
+			}
+		}
+		n, err := s.stream.Write(b)
+		if b = b[n:]; !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		now = time.Now()
+		if n > 0 {
+			begun = now
+		}
+		// The deadline may have been set before the write began, so that it
+		// came too soon.
+		if n == 0 && now.Sub(begun) >= d.stall/2 {
+			return err
+		}
+	}
+}
+
+// writeFailed ends the session after a failed write. The reader notices.
+func (s *Session) writeFailed(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.t.counters.stalls.Add(1)
+		s.Close(CodeStalled, "the peer took nothing for "+s.t.cfg.StallTimeout.String())
+		return
+	}
+	s.link.close(CodeShutdown, "session over")
+}
