@@ -13,13 +13,13 @@ import (
 
 // Config says who a Transport is and how it behaves.
 type Config struct {
-	// Self is the node's id, empty in a client. It must be the one in the
-	// certificate.
-	Self quorum.NodeID
-	// Cluster is the cluster's id. Required.
-	Cluster quorum.ClusterID
 	// Credentials prove who this process is, and who others are. Required.
 	Credentials *identity.Credentials
+	// Self and Cluster are who this process is meant to be. Where they are
+	// set, they must be those of the certificate; empty: as that says. A
+	// client has no Self.
+	Self    quorum.NodeID
+	Cluster quorum.ClusterID
 	// Listen is where to accept connections, as identity.ParseAddress reads
 	// it. Port 0 takes a free one, an empty host means every address of both
 	// families, a name its first IPv4 address if it has one. A client listens
@@ -33,10 +33,11 @@ type Config struct {
 	Handler Handler
 	// Log takes what operators may want to know. Nil: nothing is logged.
 	Log *slog.Logger
-	// ResetKey, kept across restarts, lets peers notice a restart with the
-	// next packet that they send, and not only after IdleTimeout. It is
-	// secret: who knows it can break the node's connections. Nil: none.
-	ResetKey *[32]byte
+	// StatelessResetKey, kept across restarts, lets peers notice a restart
+	// with the next message that they send, and not only after IdleTimeout.
+	// It is secret: who knows it can break the node's connections. Zero:
+	// none.
+	StatelessResetKey [32]byte
 	// MaxPending is how many bytes may wait for one peer. 0:
 	// DefaultMaxPending. A single message goes out even if it is larger.
 	MaxPending int
@@ -50,8 +51,9 @@ type Config struct {
 // Handler is told of sessions and messages. For each session, Up comes
 // first, then Messages any number of times, then Down once; all of them on
 // the session's own goroutine, so that calls for different sessions run
-// concurrently. None may block: a handler that is slow slows that peer down.
-// None may call Transport.Close.
+// concurrently. A handler that takes long slows that peer down, and no other.
+// It must not wait for another message of the same peer, nor call
+// Transport.Close.
 type Handler interface {
 	// Up reports a new session. It can be sent on already.
 	Up(s *Session)
@@ -75,15 +77,22 @@ type Incoming struct {
 // validated returns c with its defaults, or what is wrong with it.
 func (c Config) validated() (Config, error) {
 	switch {
-	case c.Cluster == "":
-		return c, errors.New("transport: no cluster id")
 	case c.Credentials == nil:
 		return c, errors.New("transport: no credentials")
 	case c.Handler == nil:
 		return c, errors.New("transport: no handler")
-	case c.Self != c.Credentials.Self().Node || c.Cluster != c.Credentials.Cluster():
+	}
+	certificate := c.Credentials.Self()
+	if c.Self == "" {
+		c.Self = certificate.Node
+	}
+	if c.Cluster == "" {
+		c.Cluster = certificate.Cluster
+	}
+	switch {
+	case c.Self != certificate.Node || c.Cluster != certificate.Cluster:
 		return c, fmt.Errorf("transport: node %q of cluster %q can't use the certificate of %v of cluster %q",
-			c.Self, c.Cluster, c.Credentials.Self(), c.Credentials.Cluster())
+			c.Self, c.Cluster, certificate, certificate.Cluster)
 	case c.Self == "" && len(c.Listen) > 0:
 		return c, errors.New("transport: only a node may listen")
 	case c.MaxPending < 0 || c.MaxIncoming < 0 || c.StallTimeout < 0:

@@ -51,7 +51,7 @@
 // # What is noticed, and when
 //
 // A peer that closes is noticed at once, and so is one that was restarted, by
-// the first message sent to it (this needs [Config].ResetKey). A peer that
+// the first message sent to it (this needs [Config].StatelessResetKey). A peer that
 // vanished, or whose process was killed, is noticed after [IdleTimeout]: UDP
 // tells nothing of a closed port. Until then messages to it are accepted and
 // lost. 0-RTT is never used: it can be replayed.

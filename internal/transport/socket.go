@@ -183,12 +183,16 @@ func (t *Transport) bind(addr netip.AddrPort) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
+	var resetKey *quic.StatelessResetKey
+	if key := quic.StatelessResetKey(t.cfg.StatelessResetKey); key != (quic.StatelessResetKey{}) {
+		resetKey = &key
+	}
 	local := udp.LocalAddr().(*net.UDPAddr).AddrPort()
 	return &socket{
 		udp: udp,
 		quic: &quic.Transport{
 			Conn:                udp,
-			StatelessResetKey:   (*quic.StatelessResetKey)(t.cfg.ResetKey),
+			StatelessResetKey:   resetKey,
 			ConnContext:         t.door.enter,
 			VerifySourceAddress: t.door.doubts,
 		},
@@ -221,12 +225,9 @@ func (t *Transport) socketFor(to netip.Addr) (*socket, error) {
 	return s, nil
 }
 
-// withALPN returns a TLS configuration that speaks this wire version, and
-// doesn't resume: a resumed session would skip the certificates.
+// withALPN returns a TLS configuration that speaks this wire version.
 func withALPN(c *tls.Config) *tls.Config {
-	c = c.Clone()
 	c.NextProtos = []string{wire.ALPN}
-	c.SessionTicketsDisabled = true
 	return c
 }
 
