@@ -1,0 +1,249 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/internal/identity"
+	"atoll/internal/live"
+	"atoll/internal/transport"
+	"atoll/quorum"
+	"atoll/replica"
+)
+
+// DefaultTimeout is how long an operation may take whose context has no
+// deadline.
+const DefaultTimeout = 5 * time.Second
+
+// Config says how to reach a cluster. LoadContext makes one from a file.
+type Config struct {
+	// Endpoints are addresses, "host:port", of members: as many as are
+	// known, at least one that lives.
+	Endpoints []string
+	// CA, Certificate and Key are PEM: the cluster's CA, and what this
+	// client shows.
+	CA, Certificate, Key []byte
+	// Timeout bounds an operation whose context has no deadline. Default:
+	// DefaultTimeout.
+	Timeout time.Duration
+	// Log takes what isn't worth an error. Default: nothing is logged.
+	Log *slog.Logger
+}
+
+// LoadContext reads a context file, as `replica init` and `replica dev` write
+// it: endpoints, CA, certificate and key.
+func LoadContext(path string) (Config, error) {
+	f, err := identity.LoadContext(path)
+	if err != nil {
+		return Config{}, err
+	}
+	return Config{Endpoints: f.Endpoints, CA: []byte(f.CA), Certificate: []byte(f.Certificate), Key: []byte(f.Key)}, nil
+}
+
+// Client is a connection to a cluster. It is safe for concurrent use.
+type Client struct {
+	cfg       Config
+	runtime   *live.Runtime
+	transport *transport.Transport
+	closed    atomic.Bool
+	cluster   atomic.Pointer[replica.Description]
+
+	mu struct {
+		sync.Mutex
+		// addresses are where members are said to be.
+		addresses map[quorum.NodeID][]string
+	}
+}
+
+// Open finds the cluster through any endpoint that answers, and starts
+// connecting to all members. It returns when one member has described the
+// cluster, or with an error that says of each endpoint why not.
+func Open(ctx context.Context, cfg Config) (*Client, error) {
+	if len(cfg.Endpoints) == 0 {
+		return nil, errors.New("client: no endpoints")
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	credentials, err := identity.ParseCredentials(cfg.CA, cfg.Certificate, cfg.Key)
+	if err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	c := &Client{cfg: cfg}
+	c.mu.addresses = make(map[quorum.NodeID][]string)
+	c.runtime = live.New(live.Config{Network: (*network)(c), Log: cfg.Log})
+	c.transport, err = transport.New(transport.Config{
+		Credentials: credentials,
+		Addresses:   c.addressesOf,
+		Handler:     (*handler)(c),
+		Log:         cfg.Log,
+	})
+	if err != nil {
+		c.runtime.Stop()
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.Timeout)
+		defer cancel()
+	}
+	if err := c.discover(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends all operations, with ErrClosed, and all connections.
+func (c *Client) Close() error {
+	if c.closed.Swap(true) {
+		return ErrClosed
+	}
+	c.runtime.Stop()
+	return c.transport.Close()
+}
+
+// discover asks all endpoints at once to describe the cluster, and takes the
+// first answer.
+func (c *Client) discover(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		description *replica.Description
+		err         error
+	}
+	results := make(chan result, len(c.cfg.Endpoints))
+	for _, address := range c.cfg.Endpoints {
+		go func() {
+			d, err := c.describe(ctx, address)
+			if err != nil {
+				err = fmt.Errorf("%s: %w", address, err)
+			}
+			results <- result{d, err}
+		}()
+	}
+	var failures []error
+	for range c.cfg.Endpoints {
+		r := <-results
+		if r.err != nil {
+			failures = append(failures, r.err)
+			continue
+		}
+		c.learn(r.description)
+		return nil
+	}
+	return &UnreachableError{Endpoints: failures}
+}
+
+// UnreachableError says why no endpoint could be used. It unwraps to what
+// each of them said.
+type UnreachableError struct {
+	Endpoints []error
+}
+
+// Error names every endpoint.
+func (e *UnreachableError) Error() string {
+	return "cannot reach the cluster: " + errors.Join(e.Endpoints...).Error()
+}
+
+// Unwrap returns an error for each endpoint.
+func (e *UnreachableError) Unwrap() []error { return e.Endpoints }
+
+// describe asks whoever is at address.
+func (c *Client) describe(ctx context.Context, address string) (*replica.Description, error) {
+	session, err := c.transport.DialAddress(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	node, cluster := session.Peer().Node, session.Peer().Cluster
+	var d *replica.Description
+	var refused *env.Refused
+	err = c.runtime.Scope(ctx).Ask([]quorum.NodeID{node}, &replica.Describe{},
+		func(_ env.Conversation, _ quorum.NodeID, answer env.Message) bool {
+			switch answer := answer.(type) {
+			case *replica.Description:
+				d = answer
+			case *env.Refused:
+				refused = answer
+			}
+			return d != nil || refused != nil
+		})
+	switch {
+	case err != nil:
+		return nil, err
+	case refused != nil:
+		return nil, refused
+	case d.Cluster != cluster:
+		return nil, fmt.Errorf("it describes cluster %s, and its certificate is of %s", d.Cluster, cluster)
+	}
+	return d, nil
+}
+
+// learn takes a description of the cluster and connects to its members.
+func (c *Client) learn(d *replica.Description) {
+	c.mu.Lock()
+	for _, m := range d.Members {
+		c.mu.addresses[m.ID] = m.Addresses
+	}
+	c.mu.Unlock()
+	c.cluster.Store(d)
+	c.transport.Connect(d.Configurations.Members()...)
+}
+
+func (c *Client) addressesOf(id quorum.NodeID) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.addresses[id]
+}
+
+func (c *Client) registers() *abd.Registers {
+	d := c.cluster.Load()
+	return &abd.Registers{Configurations: d.Configurations, MaxValue: d.MaxValue}
+}
+
+// name returns what the operator called a member, empty if unknown.
+func (c *Client) name(id quorum.NodeID) string {
+	if d := c.cluster.Load(); d != nil {
+		for _, m := range d.Members {
+			if m.ID == id {
+				return m.Name
+			}
+		}
+	}
+	return ""
+}
+
+// network is how the client's operations send.
+type network Client
+
+func (n *network) Send(to quorum.NodeID, conversation uint64, m env.Message) error {
+	return n.transport.Send(to, conversation, m)
+}
+
+// Answer drops m: nobody asks a client anything.
+func (n *network) Answer(env.Address, env.Message) error {
+	return errors.New("a client answers nobody")
+}
+
+// handler takes what arrives.
+type handler Client
+
+func (h *handler) Messages(s *transport.Session, in []transport.Incoming) {
+	for _, m := range in {
+		h.runtime.Deliver(s.Node(), m.Conversation, m.Message)
+	}
+}
+
+func (h *handler) Up(s *transport.Session) { h.runtime.PeerUp(s.Node()) }
+
+func (h *handler) Down(s *transport.Session, err error) { h.runtime.PeerDown(s.Node(), err) }

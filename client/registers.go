@@ -1,0 +1,118 @@
+package client
+
+import (
+	"context"
+	"iter"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/tags"
+)
+
+// Value is what a register holds.
+type Value struct {
+	// Tag orders the values of one key: a later write has a larger one.
+	Tag tags.Tag
+	// Bytes is the value. It must not be changed.
+	Bytes []byte
+}
+
+// Entry is a key that has a value.
+type Entry struct {
+	Key string
+	Tag tags.Tag
+}
+
+// Get returns the value of a key, or ErrNotFound.
+func (c *Client) Get(ctx context.Context, key string) (Value, error) {
+	e, done, err := c.scope(ctx)
+	if err != nil {
+		return Value{}, err
+	}
+	defer done()
+	rec, err := c.registers().Read(e, abd.Key(key))
+	switch {
+	case err != nil:
+		return Value{}, c.failure(abd.Operation{}, err)
+	case rec.Absent():
+		return Value{}, ErrNotFound
+	}
+	return Value{Tag: rec.Tag, Bytes: rec.Value}, nil
+}
+
+// Put writes a value, and returns the tag that it got. The client keeps
+// value until Put returns, and after that only inside an UnknownError.
+func (c *Client) Put(ctx context.Context, key string, value []byte) (tags.Tag, error) {
+	return c.write(ctx, abd.Operation{Key: abd.Key(key), Value: value})
+}
+
+// Delete makes a key absent, whether or not it has a value, and returns the
+// tag of the deletion.
+func (c *Client) Delete(ctx context.Context, key string) (tags.Tag, error) {
+	return c.write(ctx, abd.Operation{Key: abd.Key(key), Delete: true})
+}
+
+// Resume tries an operation of unknown outcome again: the same operation,
+// with its id and tag, and not a second one. It takes the Operation of an
+// UnknownError.
+func (c *Client) Resume(ctx context.Context, op abd.Operation) (tags.Tag, error) {
+	return c.write(ctx, op)
+}
+
+func (c *Client) write(ctx context.Context, op abd.Operation) (tags.Tag, error) {
+	e, done, err := c.scope(ctx)
+	if err != nil {
+		return tags.Tag{}, err
+	}
+	defer done()
+	op, err = c.registers().Write(e, op)
+	if err != nil {
+		return tags.Tag{}, c.failure(op, err)
+	}
+	return op.Tag, nil
+}
+
+// List yields the keys that begin with prefix and have a value, in order. It
+// reads page by page, each under its own timeout if ctx has no deadline. An
+// error is the last thing that it yields.
+func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		after := abd.Key("")
+		for more := true; more; {
+			var keys []abd.Listed
+			var err error
+			keys, after, more, err = c.page(ctx, abd.Key(prefix), after)
+			if err != nil {
+				yield(Entry{}, err)
+				return
+			}
+			for _, k := range keys {
+				if !yield(Entry{Key: string(k.Key), Tag: k.Tag}, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (c *Client) page(ctx context.Context, prefix, after abd.Key) (keys []abd.Listed, next abd.Key, more bool, err error) {
+	e, done, err := c.scope(ctx)
+	if err != nil {
+		return nil, "", false, err
+	}
+	defer done()
+	keys, next, more, err = c.registers().List(e, prefix, after, abd.MaxPage)
+	return keys, next, more, c.failure(abd.Operation{}, err)
+}
+
+// scope returns the scope of one operation, and what to call at its end.
+func (c *Client) scope(ctx context.Context) (e env.Env, done func(), err error) {
+	if c.closed.Load() {
+		return nil, nil, ErrClosed
+	}
+	done = func() {}
+	if _, ok := ctx.Deadline(); !ok {
+		ctx, done = context.WithTimeout(ctx, c.cfg.Timeout)
+	}
+	return c.runtime.Scope(ctx), done, nil
+}
