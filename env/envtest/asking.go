@@ -100,7 +100,8 @@ func lateAnswers(c Cluster) error {
 	})
 }
 
-// lostIsResent: the first request and the first two answers are lost.
+// lostIsResent: the first request and the first two answers are lost. The
+// conversation knows how many copies it took.
 func lostIsResent(c Cluster) error {
 	c.Node("a", newEcho())
 	requests, answers := 0, 0
@@ -117,12 +118,43 @@ func lostIsResent(c Cluster) error {
 		return Deliver
 	})
 	return run(c, "p", func(e env.Env) error {
-		got, err := echo(e, "a", 1)
-		if err == nil && got.seen < 3 {
-			err = fmt.Errorf("answered after %d requests had arrived, want at least 3", got.seen)
+		arrived, sent := 0, 0
+		err := e.Ask([]quorum.NodeID{"a"}, &ping{1}, func(c env.Conversation, _ quorum.NodeID, m env.Message) bool {
+			arrived, sent = m.(*pong).seen, c.Sent("a")
+			return true
+		})
+		if err == nil && (arrived < 3 || sent < arrived+1) {
+			err = fmt.Errorf("%d requests were sent and %d arrived, want at least 4 and 3", sent, arrived)
 		}
 		return err
 	})
+}
+
+// answeredIsLeft: a has answered, and so isn't asked again when b is.
+func answeredIsLeft(c Cluster) error {
+	c.Node("a", newEcho())
+	c.Node("b", newEcho())
+	toA, toB := 0, 0
+	c.Faults(func(from, to quorum.NodeID, m env.Message) Fate {
+		switch to {
+		case "a":
+			toA++
+		case "b":
+			if toB++; toB <= 3 {
+				return Lose
+			}
+		}
+		return Deliver
+	})
+	err := run(c, "p", func(e env.Env) error {
+		// b is asked again only after a's answer has long been here.
+		return e.Ask([]quorum.NodeID{"a", "b"}, &ping{1}, func(_ env.Conversation, from quorum.NodeID, _ env.Message) bool { return from == "b" })
+	})
+	c.Faults(nil) // from here on toA and toB stay as they are
+	if err == nil && (toA >= toB || toB < 4) {
+		err = fmt.Errorf("%d requests went to a and %d to b, want one, and at least 4", toA, toB)
+	}
+	return err
 }
 
 // healedIsAsked: b can't be reached when it is asked, and comes back.

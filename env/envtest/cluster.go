@@ -27,6 +27,7 @@ func Cases() []Case {
 		{"watch", watch},
 		{"late answers are not passed on", lateAnswers},
 		{"what is lost is sent again", lostIsResent},
+		{"what was answered is left", answeredIsLeft},
 		{"a node that comes back is asked", healedIsAsked},
 		{"each is called one at a time until it is done", eachInOrder},
 		{"add and redirect", addAndRedirect},

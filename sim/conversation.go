@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"atoll/env"
+	"atoll/quorum"
+)
+
+// conversation is the Ask that a caller is in, if any. A caller has a place
+// among the world's conversations for as long as it lives; the number of a
+// conversation is that place and how many the caller has had, so that an
+// answer finds its conversation without a search, and not a later one.
+type conversation struct {
+	place uint32
+	turn  uint64 // counts the conversations at this place
+	open  bool
+	done  bool
+
+	each    func(c env.Conversation, from quorum.NodeID, answer env.Message) bool
+	req     env.Message
+	targets []target
+	again   time.Duration // when what wasn't answered is sent again
+	pause   time.Duration // and after how much more time once more
+	asker   *caller
+}
+
+// target is one of those whom a conversation asks.
+type target struct {
+	id       quorum.NodeID
+	p        *Process // nil: nobody of that id
+	req      env.Message
+	copies   int  // of req and what it replaced that were sent
+	answered bool // req was
+	heard    bool // anything ever was
+	err      error
+}
+
+const turnShift = 32
+
+// settle gives a caller a place among the conversations.
+func (w *World) settle(c *caller) uint32 {
+	c.asker = c
+	if n := len(w.vacant); n > 0 {
+		place := w.vacant[n-1]
+		w.vacant = w.vacant[:n-1]
+		c.turn = w.asking[place].turn
+		w.asking[place] = c
+		return place
+	}
+	w.asking = append(w.asking, c)
+	return uint32(len(w.asking) - 1)
+}
+
+func (w *World) vacate(c *caller) {
+	c.open = false
+	w.vacant = append(w.vacant, c.place)
+}
+
+// number is the number of the present conversation. It is never zero.
+func (v *conversation) number() uint64 { return v.turn<<turnShift | uint64(v.place) }
+
+// conversation returns the caller of a process whose conversation has this
+// number, nil if that conversation has ended.
+func (w *World) conversation(p, from *Process, number uint64) *caller {
+	if place := uint32(number); int(place) < len(w.asking) {
+		c := w.asking[place]
+		if c.open && !c.done && c.turn == number>>turnShift && c.p == p && !c.inert {
+			return c
+		}
+	}
+	if w.cfg.Rules.MatchAnyConversation {
+		for _, c := range p.callers {
+			if c.open && !c.done && c.target(from.id) != nil {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// Ask implements env.Env.
+func (c *caller) Ask(to []quorum.NodeID, req env.Message, each func(c env.Conversation, from quorum.NodeID, answer env.Message) (done bool)) error {
+	c.alive()
+	v := &c.conversation
+	v.turn++
+	v.open, v.done = true, false
+	v.each, v.req = each, req
+	clear(v.targets) // keep nothing alive
+	v.targets = v.targets[:0]
+	if c.ended == nil {
+		v.pause = c.w.cfg.ResendFirst
+		v.again = c.w.now + v.pause
+		v.Add(to...)
+		c.arm(v.again)
+	} else {
+		for _, id := range to {
+			v.targets = append(v.targets, target{id: id})
+		}
+	}
+	for !v.done && c.ended == nil {
+		c.park(anAnswer)
+	}
+	v.open = false
+	v.each, v.req = nil, nil
+	if v.done {
+		return nil
+	}
+	return c.unfinished()
+}
+
+func (c *caller) unfinished() error {
+	u := &env.Unfinished{Cause: c.ended, Targets: make([]env.Target, 0, len(c.targets))}
+	for i := range c.targets {
+		t := &c.targets[i]
+		u.Targets = append(u.Targets, env.Target{Node: t.id, Sent: t.copies > 0, Answered: t.heard, Err: t.err})
+	}
+	return u
+}
+
+// hear passes an answer on.
+func (c *caller) hear(from *Process, answer env.Message) {
+	if t := c.target(from.id); t != nil {
+		t.answered, t.heard, t.err = true, true, nil
+	}
+	if c.each(&c.conversation, from.id, answer) {
+		c.done = true
+		c.wake()
+	}
+}
+
+// repeat sends again what wasn't answered.
+func (c *caller) repeat() {
+	for i := range c.targets {
+		if t := &c.targets[i]; !t.answered {
+			c.send(t)
+		}
+	}
+	c.pause = min(2*c.pause, c.w.cfg.ResendMost)
+	c.again = c.w.now + c.pause
+}
+
+func (v *conversation) send(t *target) {
+	t.err = v.asker.p.request(t.p, v.number(), t.req)
+	if t.err == nil {
+		t.copies++
+	}
+}
+
+func (v *conversation) target(id quorum.NodeID) *target {
+	for i := range v.targets {
+		if v.targets[i].id == id {
+			return &v.targets[i]
+		}
+	}
+	return nil
+}
+
+// Sent implements env.Conversation.
+func (v *conversation) Sent(to quorum.NodeID) int {
+	if t := v.target(to); t != nil {
+		return t.copies
+	}
+	return 0
+}
+
+// Add implements env.Conversation.
+func (v *conversation) Add(to ...quorum.NodeID) {
+	v.targets = slices.Grow(v.targets, len(to))
+	for _, id := range to {
+		if v.target(id) != nil {
+			continue
+		}
+		v.targets = append(v.targets, target{id: id, p: v.asker.w.byID[id], req: v.req})
+		v.send(&v.targets[len(v.targets)-1])
+	}
+}
+
+// Redirect implements env.Conversation.
+func (v *conversation) Redirect(to quorum.NodeID, req env.Message) {
+	t := v.target(to)
+	if t == nil {
+		v.targets = append(v.targets, target{id: to, p: v.asker.w.byID[to]})
+		t = &v.targets[len(v.targets)-1]
+	}
+	t.req, t.answered = req, false
+	v.send(t)
+}

@@ -1,0 +1,39 @@
+package sim
+
+import (
+	"encoding/binary"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/tags"
+)
+
+// digest returns a hash of a message for the trace hash: of its type, and of
+// what the protocols here put into it.
+func (w *World) digest(m env.Message) uint64 {
+	h := w.typeHash(m)
+	switch m := m.(type) {
+	case *abd.Get:
+		h = foldString(h, string(m.Key))
+	case *abd.GetAck:
+		h = foldTag(h, m.Record.Tag)
+	case *abd.Put:
+		h = foldTag(foldString(h, string(m.Key)), m.Record.Tag)
+	case *abd.Confirm:
+		h = foldTag(foldString(h, string(m.Key)), m.Tag)
+	case *abd.List:
+		h = foldString(foldString(h, string(m.Prefix)), string(m.After))
+	case *abd.Page:
+		for _, item := range m.Items {
+			h = foldTag(foldString(h, string(item.Key)), item.Tag)
+		}
+	}
+	return h
+}
+
+func foldTag(h uint64, t tags.Tag) uint64 {
+	id := t.PID.Bytes()
+	h = fold(h, binary.BigEndian.Uint64(id[:8]))
+	h = fold(h, binary.BigEndian.Uint64(id[8:]))
+	return fold(fold(h, uint64(t.Seq)), uint64(t.RMW))
+}

@@ -1,0 +1,240 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/replica"
+	"atoll/tags"
+)
+
+// Disk is a node's durable state in memory: a replica.Store whose journal can
+// lose what wasn't synced. It outlives the node's process.
+//
+// A record goes through four states: appended by Store, cut into a group by
+// Cut, written when a commit begins, and durable when that commit ends. The
+// death of the process loses what isn't written; a power cut loses what isn't
+// durable, or all but some first groups of it, since nobody knows in which
+// order a disk writes what it wasn't told to sync.
+type Disk struct {
+	records map[abd.Key]diskRecord
+	keys    []abd.Key // every key that was ever stored
+	sorted  bool
+	damaged map[abd.Key]bool
+
+	appended, cut, written, durable env.Position
+
+	// undo holds what each record that isn't durable has replaced, and groups
+	// the positions behind each group that isn't durable.
+	undo   []replaced
+	groups []env.Position
+
+	usage replica.Usage
+	// Limit, when above zero, is how many bytes fit: Store returns
+	// abd.ErrFull beyond.
+	Limit int64
+}
+
+type diskRecord struct {
+	abd.Record
+	at env.Position
+}
+
+type replaced struct {
+	key abd.Key
+	at  env.Position // of the record that replaced it
+	old diskRecord
+}
+
+var _ replica.Store = (*Disk)(nil)
+
+// NewDisk returns an empty disk.
+func NewDisk() *Disk {
+	return &Disk{records: make(map[abd.Key]diskRecord), damaged: make(map[abd.Key]bool), sorted: true}
+}
+
+// Load implements abd.View.
+func (d *Disk) Load(key abd.Key, withValue bool) (abd.Record, env.Position, error) {
+	if len(d.damaged) > 0 && d.damaged[key] {
+		return abd.Record{}, 0, fmt.Errorf("%w: key %q of a simulated disk", abd.ErrDamaged, key)
+	}
+	r := d.records[key]
+	if !withValue {
+		r.Value = nil
+	}
+	return r.Record, r.at, nil
+}
+
+// recordOverhead is what a record takes on disk beside its key and value.
+const recordOverhead = 48
+
+func (r *diskRecord) size(key abd.Key) int64 {
+	if r.Tag.IsZero() {
+		return 0
+	}
+	return int64(len(key)+len(r.Value)) + recordOverhead
+}
+
+// Store implements abd.View.
+func (d *Disk) Store(key abd.Key, r abd.Record) (env.Position, error) {
+	old, known := d.records[key]
+	now := diskRecord{r, d.appended + 1}
+	if d.Limit > 0 && d.usage.Bytes+now.size(key) > d.Limit {
+		return 0, fmt.Errorf("%w: a simulated disk of %d bytes", abd.ErrFull, d.Limit)
+	}
+	if !known {
+		d.keys = append(d.keys, key)
+		d.sorted = d.sorted && (len(d.keys) < 2 || d.keys[len(d.keys)-2] < key)
+	}
+	d.appended++
+	d.undo = append(d.undo, replaced{key, d.appended, old})
+	d.set(key, old, now)
+	delete(d.damaged, key)
+	return d.appended, nil
+}
+
+// set puts a record in the place of another, and counts both.
+func (d *Disk) set(key abd.Key, old, now diskRecord) {
+	d.count(key, &old, -1)
+	d.count(key, &now, +1)
+	d.records[key] = now
+}
+
+func (d *Disk) count(key abd.Key, r *diskRecord, by int64) {
+	switch {
+	case r.Tag.IsZero():
+		return
+	case r.Deleted:
+		d.usage.Tombstones += by
+	default:
+		d.usage.Keys += by
+	}
+	d.usage.Bytes += by * r.size(key)
+}
+
+// Scan implements abd.View.
+func (d *Disk) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool) bool) (env.Position, error) {
+	if !d.sorted {
+		slices.Sort(d.keys)
+		d.sorted = true
+	}
+	from := max(prefix, after)
+	i, _ := slices.BinarySearch(d.keys, from)
+	var highest env.Position
+	for _, key := range d.keys[i:] {
+		if !strings.HasPrefix(string(key), string(prefix)) {
+			break // beyond: keys that begin with prefix stand together
+		}
+		r := d.records[key]
+		if key == after && after != "" || r.Tag.IsZero() && !d.damaged[key] {
+			continue
+		}
+		if d.damaged[key] {
+			return 0, fmt.Errorf("%w: key %q of a simulated disk", abd.ErrDamaged, key)
+		}
+		highest = max(highest, r.at)
+		if !each(key, r.Tag, r.Deleted) {
+			break
+		}
+	}
+	return highest, nil
+}
+
+// Cut implements replica.Store.
+func (d *Disk) Cut() env.Position {
+	if d.appended > d.cut {
+		d.cut = d.appended
+		d.groups = append(d.groups, d.cut)
+	}
+	return d.cut
+}
+
+// Commit implements replica.Store: it begins a commit and ends it. A World
+// lets time pass between the two.
+func (d *Disk) Commit() (env.Position, error) {
+	d.begin()
+	return d.end(), nil
+}
+
+// begin hands every group that was cut to the disk, and reports whether there
+// was any.
+func (d *Disk) begin() bool {
+	more := d.cut > d.written
+	d.written = d.cut
+	return more
+}
+
+// end makes what was handed over durable.
+func (d *Disk) end() env.Position {
+	d.durable = d.written
+	d.forget()
+	return d.durable
+}
+
+// forget drops what only a loss of durable records could need.
+func (d *Disk) forget() {
+	n := 0
+	for n < len(d.undo) && d.undo[n].at <= d.durable {
+		n++
+	}
+	d.undo = append(d.undo[:0], d.undo[n:]...)
+	n = 0
+	for n < len(d.groups) && d.groups[n] <= d.durable {
+		n++
+	}
+	d.groups = append(d.groups[:0], d.groups[n:]...)
+}
+
+// lose takes the disk back to a position that is durable or the end of a
+// group. From then on everything up to there is durable.
+func (d *Disk) lose(to env.Position) {
+	for i := len(d.undo) - 1; i >= 0 && d.undo[i].at > to; i-- {
+		u := d.undo[i]
+		d.set(u.key, d.records[u.key], u.old)
+		d.undo = d.undo[:i]
+	}
+	d.appended, d.cut, d.written, d.durable = to, to, to, to
+	d.forget()
+	d.groups = d.groups[:0]
+}
+
+// LoseUnwritten is what the death of the process does: records that no commit
+// has begun to write are gone.
+func (d *Disk) LoseUnwritten() { d.lose(d.written) }
+
+// LoseUnsynced is what a power cut does: of the groups that are not durable
+// the first keep survive, and the others are gone.
+func (d *Disk) LoseUnsynced(keep int) {
+	to := d.durable
+	if keep = min(keep, len(d.groups)); keep > 0 {
+		to = d.groups[keep-1]
+	}
+	d.lose(to)
+}
+
+// Damage makes the record of a key unreadable until it is stored anew.
+func (d *Disk) Damage(key abd.Key) { d.damaged[key] = true }
+
+// Durable returns the record of a key as it would be after a power cut.
+func (d *Disk) Durable(key abd.Key) abd.Record {
+	r := d.records[key]
+	for i := len(d.undo) - 1; i >= 0; i-- {
+		if d.undo[i].key == key && r.at > d.durable {
+			r = d.undo[i].old
+		}
+	}
+	return r.Record
+}
+
+// Positions returns how far the journal was appended, and how much of it is
+// durable.
+func (d *Disk) Positions() (appended, durable env.Position) { return d.appended, d.durable }
+
+// Usage implements replica.Store.
+func (d *Disk) Usage() replica.Usage { return d.usage }
+
+// Close implements replica.Store. A Disk needs no closing.
+func (d *Disk) Close() error { return nil }

@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"time"
+
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/tags"
+)
+
+var (
+	_ env.Env          = (*caller)(nil)
+	_ env.Conversation = (*conversation)(nil)
+	_ env.Task         = (*caller)(nil)
+)
+
+// alive panics when the caller's process has died: a deferred function of a
+// caller that unwinds is trying to wait for something.
+func (c *caller) alive() {
+	if c.inert {
+		panic(unwinding{})
+	}
+	if c.w.running != c {
+		panic("sim: a method of an Env was called by other code than the caller's own")
+	}
+}
+
+// Tell implements env.Env.
+func (c *caller) Tell(to []quorum.NodeID, m env.Message) {
+	if c.inert {
+		return
+	}
+	for _, id := range to {
+		_ = c.p.request(c.w.byID[id], 0, m) // nobody learns of it
+	}
+}
+
+// Sleep implements env.Env.
+func (c *caller) Sleep(d time.Duration) error {
+	c.alive()
+	c.alarm = c.w.now + max(d, 0)
+	if c.ended == nil {
+		c.arm(c.alarm)
+		c.park(aTime)
+	}
+	return c.ended
+}
+
+// Go implements env.Env.
+func (c *caller) Go(name string, f func(env.Env) error) env.Task {
+	if c.inert {
+		return deadTask{}
+	}
+	t := c.p.call(f)
+	t.name, t.parent = name, c
+	c.tasks = append(c.tasks, t)
+	if c.ended != nil {
+		t.end(c.ended)
+	}
+	return t
+}
+
+// Join implements env.Task. The task's parent calls it.
+func (c *caller) Join() error {
+	p := c.parent
+	p.alive()
+	for c.state != finished {
+		c.joiner = p
+		p.park(aTask)
+	}
+	if !c.joined {
+		c.joined = true
+		for i, t := range p.tasks {
+			if t == c {
+				p.tasks = append(p.tasks[:i], p.tasks[i+1:]...)
+				break
+			}
+		}
+	}
+	return c.err
+}
+
+// deadTask is what Go returns to a caller whose process has died.
+type deadTask struct{}
+
+// Join implements env.Task.
+func (deadTask) Join() error { panic(unwinding{}) }
+
+// Receive implements env.Env.
+func (c *caller) Receive(name env.Mailbox) ([]env.Envelope, error) {
+	c.alive()
+	m := c.p.mailbox(name)
+	if m.owner != nil {
+		panic("sim: two tasks wait for mailbox " + string(name))
+	}
+	m.owner = c
+	for c.ended == nil && len(m.queue) == 0 {
+		c.park(mail)
+	}
+	m.owner = nil
+	if c.ended != nil {
+		return nil, c.ended
+	}
+	got := m.queue
+	m.queue = nil
+	return got, nil
+}
+
+// Send implements env.Env.
+func (c *caller) Send(to env.Address, answer env.Message) {
+	if !c.inert {
+		c.p.answer(to, answer)
+	}
+}
+
+// ID implements env.Env.
+func (c *caller) ID() tags.PID { return c.p.drawID() }
+
+// Now implements env.Env.
+func (c *caller) Now() time.Duration { return c.w.now }
+
+// Rand implements env.Env.
+func (c *caller) Rand() uint64 {
+	c.draws++
+	base := fold(fold(mix(c.w.cfg.Seed), c.p.hash), c.life<<32|c.number)
+	return draw(base, c.draws, forCaller)
+}
+
+// Self implements env.Env.
+func (c *caller) Self() quorum.NodeID {
+	if c.p.boot == nil {
+		return ""
+	}
+	return c.p.id
+}
+
+// Trace implements env.Env.
+func (c *caller) Trace(e env.Event) {
+	if !c.inert && c.w.cfg.Trace != nil {
+		c.w.cfg.Trace(c.p, e)
+	}
+}

@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"atoll/env"
+)
+
+// Link is what the way from one process to another is like. Messages on it
+// overtake each other as their delays fall, unless it is Ordered. Chances are
+// counted per million.
+type Link struct {
+	Delay     Delay
+	Loss      uint32 // chance of being lost
+	Duplicate uint32 // chance of arriving twice, the second time after another Delay
+	// Ordered: no message arrives before one that was sent earlier, as on one
+	// stream of a connection.
+	Ordered bool
+}
+
+// link is a Link and what has happened on it.
+type link struct {
+	Link
+	from, to *Process
+	base     uint64 // hash of the seed and of both ends
+	count    uint64 // messages that were sent
+	latest   time.Duration
+	cut      bool
+}
+
+// Fate is what becomes of a message that is sent.
+type Fate uint8
+
+// The fates of a message.
+const (
+	// Pass: the link decides.
+	Pass Fate = iota
+	// Lose: the sender believes that it was sent.
+	Lose
+	// Twice: the link decides, for each of two copies.
+	Twice
+	// Hold: it waits until the driver releases or discards it.
+	Hold
+)
+
+// Transit is a message between two processes.
+type Transit struct {
+	From, To *Process
+	Message  env.Message
+	// Answer: it belongs to a conversation of the receiver.
+	Answer bool
+	// Conversation is the asker's number for it, zero for what was told.
+	Conversation uint64
+}
+
+// Held is a message that was held.
+type Held struct {
+	Transit
+	link *link
+	e    event
+}
+
+// What is what an Observation is about.
+type What uint8
+
+// What happens to messages and processes.
+const (
+	// Sent: a message was handed to the network.
+	Sent What = iota
+	// Arrived: a message has arrived and is acted upon.
+	Arrived
+	// ArrivedTooLate: a message has arrived at a process that died since, or
+	// an answer at a conversation that has ended. Nobody sees it.
+	ArrivedTooLate
+	// Lost: a message got lost.
+	Lost
+	// Synced: a node's commit has ended.
+	Synced
+	// Failed: a node's step returned an error, and the node is down.
+	Failed
+)
+
+// Observation is something that happened in a world.
+type Observation struct {
+	What What
+	// Transit is the message, where it is about one.
+	Transit
+	// Process is the node, where it is about one.
+	Process *Process
+}
+
+// What the transport says about a process that it can't reach.
+var (
+	errNoProcess    = errors.New("no such process")
+	errDown         = errors.New("connection refused")
+	errDisconnected = errors.New("unreachable")
+)
+
+// linkTo returns the link from p to another process.
+func (p *Process) linkTo(to *Process) *link {
+	if l := p.links[to.index]; l != nil {
+		return l
+	}
+	l := &link{
+		Link: p.w.cfg.Link(p.id, to.id),
+		from: p,
+		to:   to,
+		base: fold(fold(mix(p.w.cfg.Seed), p.hash), to.hash),
+	}
+	p.links[to.index] = l
+	return l
+}
+
+// SetLink changes what the way from one process to another is like from now
+// on.
+func (w *World) SetLink(from, to *Process, l Link) { from.linkTo(to).Link = l }
+
+// Cut cuts the way from one process to another, not back. What is sent on it
+// is lost, silently, and what is on it arrives.
+func (w *World) Cut(from, to *Process) { from.linkTo(to).cut = true }
+
+// Mend undoes Cut.
+func (w *World) Mend(from, to *Process) { from.linkTo(to).cut = false }
+
+// Disconnect takes a process off the network. Unlike Cut it shows: whoever
+// sends to it is told, and what it sends itself and what is on its way to it
+// is lost.
+func (p *Process) Disconnect() { p.connected = false }
+
+// Reconnect undoes Disconnect.
+func (p *Process) Reconnect() { p.connected = true }
+
+// send sends e from one process to another. The error is what the transport
+// knows; nil means that e was sent.
+func (w *World) send(l *link, e event) error {
+	switch {
+	case !l.to.connected || !l.from.connected:
+		return errDisconnected
+	case !l.to.up:
+		return errDown
+	}
+	e.kind, e.link = messageEvent, l
+	fate := Pass
+	if w.cfg.Observe != nil || w.cfg.Intercept != nil {
+		t := e.transit()
+		if w.cfg.Observe != nil {
+			w.cfg.Observe(Observation{What: Sent, Transit: t})
+		}
+		if w.cfg.Intercept != nil {
+			fate = w.cfg.Intercept(t)
+		}
+	}
+	switch fate {
+	case Lose:
+		w.lost(&e)
+	case Hold:
+		w.held = append(w.held, Held{e.transit(), l, e})
+	case Twice:
+		w.travel(l, e)
+		w.travel(l, e)
+	default:
+		w.travel(l, e)
+	}
+	return nil
+}
+
+// travel puts e on the link.
+func (w *World) travel(l *link, e event) {
+	l.count++
+	if l.cut || l.Loss > 0 && happens(draw(l.base, l.count, forLoss), l.Loss) {
+		w.lost(&e)
+		return
+	}
+	at := w.now + l.Delay.at(draw(l.base, l.count, forDelay))
+	if l.Ordered {
+		at = max(at, l.latest)
+		l.latest = at
+	}
+	if l.Duplicate > 0 && happens(draw(l.base, l.count, forDuplicate), l.Duplicate) {
+		w.schedule.add(at+l.Delay.at(draw(l.base, l.count, forSecondDelay)), e)
+	}
+	w.schedule.add(at, e)
+}
+
+func (w *World) lost(e *event) {
+	if w.cfg.Observe != nil {
+		w.cfg.Observe(Observation{What: Lost, Transit: e.transit()})
+	}
+}
+
+func (e *event) transit() Transit {
+	t := Transit{From: e.link.from, To: e.link.to, Message: e.message, Answer: e.answer, Conversation: e.conv}
+	if !e.answer {
+		t.Conversation = e.asker.Conversation
+	}
+	return t
+}
+
+// Held returns the messages that are held, in the order in which they were
+// sent. The caller must not change the result.
+func (w *World) Held() []Held { return w.held }
+
+// Release puts the i-th of the held messages on its link.
+func (w *World) Release(i int) {
+	h := w.take(i)
+	w.travel(h.link, h.e)
+}
+
+// Copy puts a copy of the i-th of the held messages on its link.
+func (w *World) Copy(i int) { w.travel(w.held[i].link, w.held[i].e) }
+
+// Discard loses the i-th of the held messages.
+func (w *World) Discard(i int) {
+	h := w.take(i)
+	w.lost(&h.e)
+}
+
+func (w *World) take(i int) Held {
+	h := w.held[i]
+	w.held = append(w.held[:i], w.held[i+1:]...)
+	return h
+}
+
+// arrive is the end of a message's way.
+func (w *World) arrive(e *event) {
+	from, to := e.link.from, e.link.to
+	w.messages++
+	w.hash = fold(w.hash, from.hash^e.conv^e.asker.Conversation)
+	w.hash = fold(w.hash, to.hash^w.digest(e.message))
+	if !to.up || !to.connected || e.session != to.session() {
+		w.observeArrival(e, ArrivedTooLate)
+		return
+	}
+	if !e.answer {
+		// Observed first, so that what follows from it comes after it.
+		w.observeArrival(e, Arrived)
+		to.step(e.asker, e.message)
+		return
+	}
+	c := w.conversation(to, from, e.conv)
+	if c == nil {
+		w.observeArrival(e, ArrivedTooLate)
+		return
+	}
+	w.observeArrival(e, Arrived)
+	c.hear(from, e.message)
+}
+
+func (w *World) observeArrival(e *event, what What) {
+	if w.cfg.Observe != nil {
+		w.cfg.Observe(Observation{What: what, Transit: e.transit()})
+	}
+}
+
+// loopback is the link of a process to itself: it loses nothing and takes no
+// time, and nobody intercepts it.
+func (w *World) loopback(p *Process, e event) {
+	e.kind, e.link = messageEvent, p.linkTo(p)
+	w.schedule.add(w.now, e)
+}

@@ -1,0 +1,345 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/tags"
+)
+
+// Stepper is what a node does with a message. A replica.Node is one. Step
+// appends to out and returns it; an error stops the node.
+type Stepper interface {
+	Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error)
+}
+
+// Boot builds a node's stepper when its process starts, for the first time or
+// again. p.Disk is the store that the node had before. It may start tasks,
+// with p.Scope.
+type Boot func(p *Process) (Stepper, error)
+
+// Process is a node, or a client: a process without a disk and a stepper. It
+// has one life after another; nothing but the disk and the id lasts from one
+// to the next.
+type Process struct {
+	w     *World
+	id    quorum.NodeID
+	index uint64
+	hash  uint64
+	boot  Boot // nil in a client
+	links map[uint64]*link
+
+	connected bool
+
+	// What belongs to the present life.
+	up        bool
+	life      uint64 // 1 in the first
+	callers   []*caller
+	started   uint64 // callers that were started
+	drawn     uint64 // operation ids that were drawn
+	idHigh    uint64
+	idLow     uint16
+	mailboxes map[env.Mailbox]*mailbox
+	failure   error
+
+	// What a node has beside.
+	disk       *Disk
+	sync       Delay
+	stepper    Stepper
+	outs       []env.Out // reused by step
+	waiting    []env.Out // for the disk
+	committing bool
+	commits    uint64 // in all lives
+	stalled    bool
+}
+
+type mailbox struct {
+	queue []env.Envelope
+	owner *caller // who waits for it
+}
+
+// AddNode adds a node with an empty disk, and boots it.
+func (w *World) AddNode(id quorum.NodeID, boot Boot) (*Process, error) {
+	p := w.add(id)
+	p.boot, p.disk, p.sync = boot, NewDisk(), w.cfg.Sync(id)
+	return p, p.Restart()
+}
+
+// AddClient adds a client.
+func (w *World) AddClient(id quorum.NodeID) *Process {
+	p := w.add(id)
+	if err := p.Restart(); err != nil {
+		panic(err) // a client has no boot that could fail
+	}
+	return p
+}
+
+func (w *World) add(id quorum.NodeID) *Process {
+	if w.byID[id] != nil {
+		panic(fmt.Sprintf("sim: there is a process %q already", id))
+	}
+	p := &Process{
+		w:         w,
+		id:        id,
+		index:     uint64(len(w.processes)),
+		hash:      foldString(0, string(id)),
+		links:     make(map[uint64]*link),
+		connected: true,
+	}
+	w.processes = append(w.processes, p)
+	w.byID[id] = p
+	return p
+}
+
+// ID returns the id of the process.
+func (p *Process) ID() quorum.NodeID { return p.id }
+
+// Disk returns the disk of a node, nil for a client.
+func (p *Process) Disk() *Disk { return p.disk }
+
+// Up reports whether the process lives.
+func (p *Process) Up() bool { return p.up }
+
+// Life counts the lives of the process, from 1.
+func (p *Process) Life() int { return int(p.life) }
+
+// Failure returns the error with which a step stopped the node.
+func (p *Process) Failure() error { return p.failure }
+
+// session tells apart all lives of all processes.
+func (p *Process) session() uint64 { return p.life<<32 | p.index }
+
+// Restart begins the next life of a process that is down.
+func (p *Process) Restart() error {
+	p.w.outside("Restart")
+	if p.up {
+		panic(fmt.Sprintf("sim: %s is up", p.id))
+	}
+	p.life++
+	p.up, p.failure = true, nil
+	p.started, p.drawn = 0, 0
+	p.mailboxes = make(map[env.Mailbox]*mailbox)
+	life := p.life
+	if p.w.cfg.Rules.ReuseIDs {
+		life = 1
+	}
+	base := fold(mix(p.w.cfg.Seed), p.hash)
+	p.idHigh = draw(base, life, forIdentity)
+	p.idLow = uint16(draw(p.idHigh, life, forIdentity))
+	if p.boot == nil {
+		return nil
+	}
+	stepper, err := p.boot(p)
+	if err != nil {
+		p.kill()
+		return fmt.Errorf("sim: boot %s: %w", p.id, err)
+	}
+	p.stepper = stepper
+	return nil
+}
+
+// Crash kills the process, as kill -9 does: its coroutines unwind without
+// being able to do anything, and of what its node wrote only that is kept
+// which was handed to the operating system.
+func (p *Process) Crash() {
+	p.kill()
+	if p.disk != nil {
+		p.disk.LoseUnwritten()
+	}
+}
+
+// PowerLoss kills the process and loses what its disk hadn't synced, all but
+// the first keep groups of records of that, which happened to be on the
+// medium.
+func (p *Process) PowerLoss(keep int) {
+	p.kill()
+	if p.disk != nil {
+		p.disk.LoseUnsynced(keep)
+	}
+}
+
+// kill ends the present life. It is idempotent.
+func (p *Process) kill() {
+	p.w.outside("a crash")
+	p.up = false
+	callers := p.callers
+	p.callers = nil
+	for _, c := range callers {
+		c.inert = true // all of them, before the first one unwinds
+	}
+	for _, c := range callers {
+		c.unwind()
+	}
+	p.mailboxes = nil
+	p.stepper = nil
+	clear(p.waiting) // keep nothing alive
+	p.waiting = p.waiting[:0]
+	p.committing = false
+}
+
+// Stop ends the process in good order: every scope on it ends with
+// env.ErrStopped, and then the process is down.
+func (p *Process) Stop() {
+	p.w.outside("Stop")
+	for _, c := range p.callers {
+		c.end(env.ErrStopped)
+	}
+	p.w.resumeAll()
+	p.kill()
+}
+
+// Stall makes the node's disk slow without end: no commit ends before Unstall
+// is called. A commit that has begun already is caught too.
+func (p *Process) Stall() { p.stalled = true }
+
+// Unstall undoes Stall: a commit that is under way ends now.
+func (p *Process) Unstall() {
+	p.stalled = false
+	if p.committing {
+		p.w.schedule.add(p.w.now, event{kind: syncEvent, process: p, life: p.life})
+	}
+}
+
+// step lets the node act on a message that has arrived: the server's loop.
+// What needn't wait for the disk leaves at once; a commit runs in the
+// background, one at a time, and takes along all that was stepped meanwhile.
+func (p *Process) step(from env.Address, m env.Message) {
+	if p.stepper == nil {
+		return // a client, which takes no requests
+	}
+	outs, err := p.stepper.Step(from, m, p.outs[:0])
+	if err != nil {
+		p.fail(err)
+		return
+	}
+	p.disk.Cut()
+	for _, out := range outs {
+		if out.After > p.disk.durable {
+			p.waiting = append(p.waiting, out)
+		} else {
+			p.leave(out)
+		}
+	}
+	clear(outs)
+	p.outs = outs
+	p.commit()
+}
+
+// fail stops a node whose step returned an error.
+func (p *Process) fail(err error) {
+	p.Crash()
+	p.failure = err
+	if p.w.cfg.Observe != nil {
+		p.w.cfg.Observe(Observation{What: Failed, Process: p})
+	}
+}
+
+// commit begins a commit if there is something to commit and none under way.
+func (p *Process) commit() {
+	if p.committing || !p.disk.begin() {
+		return
+	}
+	p.committing = true
+	p.commits++
+	if !p.stalled {
+		delay := p.sync.at(draw(fold(mix(p.w.cfg.Seed), p.hash), p.commits, forSync))
+		p.w.schedule.add(p.w.now+delay, event{kind: syncEvent, process: p, life: p.life})
+	}
+}
+
+// synced is the end of a commit of the given life.
+func (p *Process) synced(life uint64) {
+	if life != p.life || !p.committing || p.stalled {
+		return
+	}
+	p.committing = false
+	durable := p.disk.end()
+	if p.w.cfg.Observe != nil {
+		p.w.cfg.Observe(Observation{What: Synced, Process: p})
+	}
+	keep := p.waiting[:0]
+	for _, out := range p.waiting {
+		if out.After > durable {
+			keep = append(keep, out)
+		} else {
+			p.leave(out)
+		}
+	}
+	clear(p.waiting[len(keep):])
+	p.waiting = keep
+	p.commit()
+}
+
+// leave lets an effect of a step happen.
+func (p *Process) leave(out env.Out) {
+	if out.Mailbox != "" {
+		p.mail(out.Mailbox, env.Envelope{From: out.To, Message: out.Message})
+		return
+	}
+	p.answer(out.To, out.Message)
+}
+
+// mail puts an envelope into a mailbox and wakes who waits for it.
+func (p *Process) mail(name env.Mailbox, e env.Envelope) {
+	m := p.mailbox(name)
+	if len(m.queue) == maxMailbox {
+		return
+	}
+	m.queue = append(m.queue, e)
+	if m.owner != nil {
+		m.owner.wake()
+	}
+}
+
+func (p *Process) mailbox(name env.Mailbox) *mailbox {
+	m := p.mailboxes[name]
+	if m == nil {
+		m = &mailbox{}
+		p.mailboxes[name] = m
+	}
+	return m
+}
+
+// answer sends an answer to whoever asked. Nobody waits for the answer to
+// something told.
+func (p *Process) answer(to env.Address, m env.Message) {
+	if to.Conversation == 0 {
+		return
+	}
+	dst := p.w.processes[uint32(to.Session)]
+	e := event{answer: true, session: to.Session, conv: to.Conversation, message: m}
+	if dst == p {
+		p.w.loopback(p, e)
+		return
+	}
+	_ = p.w.send(p.linkTo(dst), e) // who asked asks again
+}
+
+// request sends a request of the conversation conv, zero for a Tell.
+func (p *Process) request(to *Process, conv uint64, m env.Message) error {
+	if to == nil {
+		return errNoProcess
+	}
+	asker := env.Address{Node: p.id, Session: p.session(), Conversation: conv}
+	e := event{asker: asker, session: to.session(), message: m}
+	if to == p {
+		p.w.loopback(p, e)
+		return nil
+	}
+	return p.w.send(p.linkTo(to), e)
+}
+
+// drawID returns a fresh operation id.
+func (p *Process) drawID() tags.PID {
+	p.drawn++
+	return tags.NewPID(p.idHigh, p.idLow, p.drawn)
+}
+
+// Scope returns a new scope on the process, in its present life. A limit above
+// zero is the time from Start after which the scope ends with
+// env.ErrDeadline.
+func (p *Process) Scope(limit time.Duration) *Scope {
+	return &Scope{p: p, life: p.life, limit: limit}
+}

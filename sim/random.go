@@ -1,0 +1,107 @@
+package sim
+
+import (
+	"math/bits"
+	"time"
+)
+
+// Randomness is counter-based: a draw is a hash of the seed, of who draws, of
+// how often it has drawn, and of what for. No two purposes share a stream, so
+// that taking one fault out of a run leaves all other draws as they were.
+
+// purpose says what a draw is for.
+type purpose uint64
+
+const (
+	forDelay purpose = iota + 1
+	forLoss
+	forDuplicate
+	forSecondDelay
+	forSync
+	forIdentity
+	forCaller
+)
+
+// mix spreads every bit of x over the whole result (the finalizer of
+// splitmix64, which is a bijection).
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// fold takes one more word into a rolling hash.
+func fold(h, x uint64) uint64 {
+	hi, lo := bits.Mul64(h^0x9e3779b97f4a7c15, x^0xd6e8feb86659fd93)
+	return bits.RotateLeft64(h, 23) ^ hi ^ lo
+}
+
+// foldString takes a string into a rolling hash.
+func foldString(h uint64, s string) uint64 {
+	h = fold(h, uint64(len(s)))
+	for ; len(s) >= 8; s = s[8:] {
+		h = fold(h, uint64(s[0])|uint64(s[1])<<8|uint64(s[2])<<16|uint64(s[3])<<24|
+			uint64(s[4])<<32|uint64(s[5])<<40|uint64(s[6])<<48|uint64(s[7])<<56)
+	}
+	var rest uint64
+	for i := range len(s) {
+		rest |= uint64(s[i]) << (8 * i)
+	}
+	return fold(h, rest)
+}
+
+// draw returns the random number that belongs to a base (the hash of the seed
+// and of who draws), a count and a purpose.
+func draw(base, count uint64, p purpose) uint64 {
+	return mix(base ^ mix(count<<8|uint64(p)))
+}
+
+// million is what chances are counted in.
+const million = 1_000_000
+
+// happens reports whether a chance of perMillion comes true for the draw u.
+func happens(u uint64, perMillion uint32) bool {
+	hi, _ := bits.Mul64(u, million)
+	return hi < uint64(perMillion)
+}
+
+// Delay is a distribution of durations, as a table of its inverse cumulative
+// distribution function: points at equal steps of probability, from the
+// smallest to the largest, with straight lines between. It is evaluated in
+// integers, so that it gives the same on every machine. The zero Delay is
+// always zero.
+type Delay struct{ points []time.Duration }
+
+// Constant returns the Delay that is always d.
+func Constant(d time.Duration) Delay { return Delay{[]time.Duration{d}} }
+
+// Uniform returns the Delay that takes every duration from low to high with
+// the same probability.
+func Uniform(low, high time.Duration) Delay { return Delay{[]time.Duration{low, high}} }
+
+// Table returns the Delay with the given points, in rising order: Table(1, 2,
+// 9) is below 2 half of the time.
+func Table(points ...time.Duration) Delay {
+	for i, p := range points {
+		if p < 0 || i > 0 && p < points[i-1] {
+			panic("sim: the points of a Delay must rise, from zero at least")
+		}
+	}
+	return Delay{points}
+}
+
+// at returns the duration for a draw.
+func (d Delay) at(u uint64) time.Duration {
+	switch len(d.points) {
+	case 0:
+		return 0
+	case 1:
+		return d.points[0]
+	}
+	i, fraction := bits.Mul64(u, uint64(len(d.points)-1))
+	low, high := d.points[i], d.points[i+1]
+	part, _ := bits.Mul64(uint64(high-low), fraction)
+	return low + time.Duration(part)
+}
