@@ -47,15 +47,14 @@ func (s *Session) write(over context.Context) {
 		if b == nil {
 			continue
 		}
-		err := s.writeAll(b.bytes, &deadline)
-		if err != nil {
-			s.writeFailed(err)
-			return
-		}
 		c := &s.t.counters
 		c.writes.Add(1)
 		c.framesOut.Add(uint64(b.frames))
 		c.bytesOut.Add(uint64(len(b.bytes)))
+		if err := s.writeAll(b.bytes, &deadline); err != nil {
+			s.writeFailed(err)
+			return
+		}
 		s.t.buffers.put(b)
 		s.out.Lock()
 		s.out.writing = 0
