@@ -16,7 +16,7 @@ const never = time.Duration(math.MaxInt64)
 // conversation is a place in the table, and the conversation that uses it.
 type conversation struct {
 	place uint32
-	next  *conversation // guarded by the table's lock
+	next  atomic.Uint32 // the place below, among those that are free
 	// wake holds a token after the conversation has ended. A token of an
 	// earlier conversation may be left in it: whoever takes one looks at key.
 	wake chan struct{}

@@ -37,5 +37,6 @@ const (
 	generationBits = 64 - placeBits - redirectBits
 
 	maxRedirects = 1<<redirectBits - 1
+	placeMask    = 1<<placeBits - 1
 	redirectMask = maxRedirects << placeBits
 )

@@ -20,10 +20,19 @@ type table struct {
 	generation uint64 // the first one of each place
 	limit      uint32 // how many places there may be
 
-	mu struct {
-		sync.Mutex
-		free *conversation // those not in use, the latest one first
-		room chan struct{} // closed when one becomes free; nil if nobody waits
+	// free is the latest of the places that are not in use, in the lower
+	// placeBits; conversation.next leads from there to the others. The bits
+	// above count the changes, so that a place which was taken and given back
+	// meanwhile isn't mistaken for one that was free all along. A lock instead
+	// would be the one that all callers meet at: with 512 of them on two
+	// cores, they queued behind whoever was interrupted while holding it.
+	free atomic.Uint64
+
+	// hungry is set while somebody waits for mu.room.
+	hungry atomic.Bool
+	mu     struct {
+		sync.Mutex               // held to make places, too
+		room       chan struct{} // closed when a place becomes free; nil if nobody waits
 	}
 }
 
@@ -41,7 +50,7 @@ func (t *table) at(place uint32) *conversation {
 // find returns the conversation whose number, redirects aside, is key. It may
 // end at any time: who takes its lock must look at its key again.
 func (t *table) find(key uint64) *conversation {
-	place := uint32(key & (1<<placeBits - 1))
+	place := uint32(key & placeMask)
 	if place == 0 || place > t.made.Load() {
 		return nil
 	}
@@ -66,18 +75,30 @@ func (t *table) all() iter.Seq[*conversation] {
 // take returns a conversation that is not in use, or else a channel that is
 // closed when it is worth trying again.
 func (t *table) take() (*conversation, <-chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c := t.mu.free; c != nil {
-		t.mu.free, c.next = c.next, nil
+	if c := t.pop(); c != nil {
 		return c, nil
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c := t.grow(); c != nil {
+		return c, nil
+	}
+	if t.mu.room == nil {
+		t.mu.room = make(chan struct{})
+		t.hungry.Store(true)
+	}
+	// Who gave one back just before that didn't see that anybody waits.
+	if c := t.pop(); c != nil {
+		return c, nil
+	}
+	return nil, t.mu.room
+}
+
+// grow makes another place, unless the limit is reached. Called with mu held.
+func (t *table) grow() *conversation {
 	place := t.made.Load() + 1
 	if place > t.limit {
-		if t.mu.room == nil {
-			t.mu.room = make(chan struct{})
-		}
-		return nil, t.mu.room
+		return nil
 	}
 	if row := bits.Len32(place) - 1; t.rows[row].Load() == nil {
 		made := make([]conversation, 1<<row)
@@ -88,16 +109,45 @@ func (t *table) take() (*conversation, <-chan struct{}) {
 	c.generation = t.generation
 	c.wake = make(chan struct{}, 1)
 	t.made.Store(place)
-	return c, nil
+	return c
+}
+
+// pop takes a place that is free, if there is one.
+func (t *table) pop() *conversation {
+	for {
+		head := t.free.Load()
+		place := uint32(head & placeMask)
+		if place == 0 {
+			return nil
+		}
+		c := t.at(place)
+		if t.free.CompareAndSwap(head, changed(head, c.next.Load())) {
+			return c
+		}
+	}
 }
 
 // give takes back a conversation that take returned.
 func (t *table) give(c *conversation) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	c.next, t.mu.free = t.mu.free, c
-	if t.mu.room != nil {
-		close(t.mu.room)
-		t.mu.room = nil
+	for {
+		head := t.free.Load()
+		c.next.Store(uint32(head & placeMask))
+		if t.free.CompareAndSwap(head, changed(head, c.place)) {
+			break
+		}
 	}
+	if t.hungry.Load() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.mu.room != nil {
+			close(t.mu.room)
+			t.mu.room = nil
+			t.hungry.Store(false)
+		}
+	}
+}
+
+// changed returns the table's free that comes after head.
+func changed(head uint64, place uint32) uint64 {
+	return head&^placeMask + 1<<placeBits | uint64(place)
 }

@@ -1,0 +1,543 @@
+package live_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"atoll/env"
+	"atoll/internal/live"
+	"atoll/quorum"
+	"atoll/tags"
+)
+
+type number int
+
+func (number) Message() {}
+
+// line is a network of which a test is the far end: it notes down what is
+// sent, and when, and takes it unless it has an error for the node.
+type line struct {
+	begin time.Time
+	mu    struct {
+		sync.Mutex
+		sent []sent
+		errs map[quorum.NodeID]error
+		hook func(sent)
+	}
+}
+
+type sent struct {
+	at           time.Duration
+	to           quorum.NodeID
+	conversation uint64
+	m            env.Message
+}
+
+func (l *line) Send(to quorum.NodeID, conversation uint64, m env.Message) error {
+	s := sent{time.Since(l.begin), to, conversation, m}
+	l.mu.Lock()
+	l.mu.sent = append(l.mu.sent, s)
+	err, hook := l.mu.errs[to], l.mu.hook
+	l.mu.Unlock()
+	if hook != nil {
+		hook(s)
+	}
+	return err
+}
+
+func (l *line) Answer(to env.Address, m env.Message) error {
+	return l.Send(to.Node, to.Conversation, m)
+}
+
+func (l *line) fail(node quorum.NodeID, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.errs[node] = err
+}
+
+// take returns what was sent since the last call, as "250ms a 1", and the last
+// of it as it is.
+func (l *line) take() (lines string, last sent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var b strings.Builder
+	for _, s := range l.mu.sent {
+		fmt.Fprintf(&b, "%v %s %v; ", s.at, s.to, s.m)
+		last = s
+	}
+	l.mu.sent = nil
+	return strings.TrimSuffix(b.String(), "; "), last
+}
+
+func (l *line) want(t *testing.T, want string) (last sent) {
+	t.Helper()
+	synctest.Wait()
+	got, last := l.take()
+	if got != want {
+		t.Errorf("sent\n\t%s\nwant\n\t%s", got, want)
+	}
+	return last
+}
+
+// bubble runs f with a Runtime and its line in virtual time.
+func bubble(t *testing.T, f func(t *testing.T, r *live.Runtime, l *line)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := &line{begin: time.Now()}
+		l.mu.errs = make(map[quorum.NodeID]error)
+		r := live.New(live.Config{Self: "self", Network: l})
+		defer r.Stop()
+		f(t, r, l)
+	})
+}
+
+func nodes(ids ...quorum.NodeID) []quorum.NodeID { return ids }
+
+// asking is an Ask under way.
+type asking struct {
+	cancel context.CancelCauseFunc
+	result chan error
+}
+
+func ask(r *live.Runtime, to []quorum.NodeID, each func(env.Conversation, quorum.NodeID, env.Message) bool) *asking {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	a := &asking{cancel: cancel, result: make(chan error, 1)}
+	go func() { a.result <- r.Scope(ctx).Ask(to, number(1), each) }()
+	return a
+}
+
+func never(env.Conversation, quorum.NodeID, env.Message) bool  { return false }
+func atOnce(env.Conversation, quorum.NodeID, env.Message) bool { return true }
+
+func TestResendsWithBackoff(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		a := ask(r, nodes("a", "b"), never)
+		first := l.want(t, "0s a 1; 0s b 1")
+		time.Sleep(300 * time.Millisecond)
+		again := l.want(t, "250ms a 1; 250ms b 1")
+		if again.conversation != first.conversation {
+			t.Errorf("sent again as conversation %#x, first as %#x", again.conversation, first.conversation)
+		}
+		r.Deliver("a", first.conversation, number(0))
+		time.Sleep(10 * time.Second)
+		l.want(t, "750ms b 1; 1.75s b 1; 3.75s b 1; 5.75s b 1; 7.75s b 1; 9.75s b 1")
+		r.Deliver("b", first.conversation, &env.Refused{})
+		time.Sleep(time.Hour)
+		l.want(t, "") // a refusal is an answer
+		a.cancel(nil)
+		<-a.result
+		if got := r.Stats().Resent; got != 8 {
+			t.Errorf("Stats counts %d requests as sent again, want 8", got)
+		}
+	})
+}
+
+// TestResendsTogether: conversations that begin one after the other are swept
+// together, none of them early.
+func TestResendsTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		for range 3 {
+			a := ask(r, nodes("a"), never)
+			defer func() { a.cancel(nil); <-a.result }()
+			time.Sleep(10 * time.Millisecond)
+		}
+		l.want(t, "0s a 1; 10ms a 1; 20ms a 1")
+		time.Sleep(300 * time.Millisecond)
+		l.want(t, "250ms a 1; 275ms a 1; 275ms a 1")
+	})
+}
+
+func TestPeerUpResendsAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		l.fail("a", errors.New("not connected"))
+		a := ask(r, nodes("a", "b"), func(c env.Conversation, from quorum.NodeID, _ env.Message) bool {
+			return c.Sent("a") == 1
+		})
+		last := l.want(t, "0s a 1; 0s b 1")
+		r.Deliver("b", last.conversation, number(0))
+		l.fail("a", nil)
+		time.Sleep(time.Millisecond)
+		r.PeerUp("a")
+		r.PeerUp("b") // has answered
+		r.PeerUp("c") // wasn't asked
+		l.want(t, "1ms a 1")
+		r.Deliver("b", last.conversation, number(0))
+		if err := <-a.result; err != nil {
+			t.Error(err)
+		}
+		r.PeerUp("a") // nothing is open
+		l.want(t, "")
+	})
+}
+
+func TestOnlyAnswersOfNodesThatWereAsked(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		var heard []string
+		a := ask(r, nodes("a", "b"), func(_ env.Conversation, from quorum.NodeID, m env.Message) bool {
+			heard = append(heard, fmt.Sprint(from, m))
+			return m == number(9)
+		})
+		last := l.want(t, "0s a 1; 0s b 1")
+		id := last.conversation
+		r.Deliver("c", id, number(9))       // not asked
+		r.Deliver("a", 0, number(9))        // the answer to a Tell
+		r.Deliver("a", id+1, number(9))     // another place
+		r.Deliver("a", id^1<<63, number(9)) // another generation
+		r.Deliver("a", id|1<<20, number(9)) // a redirect that wasn't
+		r.Deliver("b", id, number(2))
+		r.Deliver("b", id, number(3)) // once more
+		r.Deliver("a", id, number(9))
+		r.Deliver("a", id, number(4)) // it has ended
+		if err := <-a.result; err != nil {
+			t.Error(err)
+		}
+		r.Deliver("a", id, number(5))
+		if got, want := fmt.Sprint(heard), "[b2 b3 a9]"; got != want {
+			t.Errorf("heard %s, want %s", got, want)
+		}
+		// The next conversation uses the same place, and has another number.
+		a = ask(r, nodes("a"), atOnce)
+		last = l.want(t, "0s a 1")
+		if last.conversation == id {
+			t.Errorf("two conversations have the number %#x", id)
+		}
+		r.Deliver("a", id, number(6))
+		synctest.Wait()
+		select {
+		case <-a.result:
+			t.Error("a late answer ended the next conversation")
+		default:
+		}
+		r.Deliver("a", last.conversation, number(7))
+		<-a.result
+	})
+}
+
+// TestRedirect: what a node was asked last is what is sent again, and an
+// answer to what it was asked before doesn't stop that.
+func TestRedirect(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		a := ask(r, nodes("a", "b"), func(c env.Conversation, from quorum.NodeID, m env.Message) bool {
+			switch m {
+			case number(100):
+				c.Redirect("b", number(2))
+				c.Add("a", "b", "c")
+			case number(101):
+				c.Redirect("d", number(3)) // wasn't asked
+			}
+			return m == number(102)
+		})
+		first := l.want(t, "0s a 1; 0s b 1").conversation
+		time.Sleep(100 * time.Millisecond)
+		r.Deliver("a", first, number(100))
+		l.mu.Lock()
+		second := l.mu.sent[0].conversation
+		l.mu.Unlock()
+		l.want(t, "100ms b 2; 100ms c 1")
+		if first == second {
+			t.Error("the answers to what b was asked first and then can't be told apart")
+		}
+		r.Deliver("c", first, number(0))
+		r.Deliver("b", first, number(0)) // to the first request
+		time.Sleep(300 * time.Millisecond)
+		l.want(t, "350ms b 2")
+		r.Deliver("b", second, number(0))
+		time.Sleep(time.Minute)
+		l.want(t, "")
+		// All have answered, and the sweeper sleeps; what is added wakes it.
+		r.Deliver("a", first, number(101))
+		l.want(t, "1m0.4s d 3")
+		time.Sleep(300 * time.Millisecond)
+		l.want(t, "1m0.65s d 3")
+		r.Deliver("d", first, number(102))
+		if err := <-a.result; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestManyRedirects: a node that is redirected more often than numbers can
+// tell apart is asked as long as the conversation lasts.
+func TestManyRedirects(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		l.mu.hook = func(s sent) {
+			if s.m != number(20) {
+				go r.Deliver(s.to, s.conversation, s.m)
+			}
+		}
+		a := ask(r, nodes("a"), func(c env.Conversation, from quorum.NodeID, m env.Message) bool {
+			if m != number(20) {
+				c.Redirect("a", m.(number)+1)
+			}
+			return false
+		})
+		synctest.Wait()
+		_, last := l.take()
+		r.Deliver("a", last.conversation, number(20))
+		time.Sleep(300 * time.Millisecond)
+		l.want(t, "250ms a 20")
+		a.cancel(nil)
+		<-a.result
+	})
+}
+
+// TestAnswersFromWithinSend: the network may deliver before Send returns. The
+// nodes that come after the one whose answer was enough are asked all the
+// same.
+func TestAnswersFromWithinSend(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		l.mu.hook = func(s sent) { r.Deliver(s.to, s.conversation, s.m) }
+		err := r.Scope(t.Context()).Ask(nodes("a", "b", "c"), number(1), func(c env.Conversation, from quorum.NodeID, m env.Message) bool {
+			c.Add("d") // sent, though it comes with the last answer
+			return true
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		l.want(t, "0s a 1; 0s d 1; 0s b 1; 0s c 1")
+	})
+}
+
+func TestUnfinishedSaysWhatIsKnown(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		refused := errors.New("connection refused")
+		l.fail("refusing", refused)
+		l.fail("back", refused)
+		to := nodes("silent", "refusing", "answering", "back", "lost", "gone")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		result := make(chan error)
+		go func() { result <- r.Scope(ctx).Ask(to, number(1), never) }()
+		synctest.Wait()
+		_, last := l.take()
+		r.Deliver("answering", last.conversation, number(0))
+		l.fail("back", nil)
+		l.fail("gone", refused)
+		r.PeerUp("back")
+		r.PeerDown("back", nil)
+		r.PeerUp("back") // what was wrong is over
+		reset := errors.New("reset")
+		time.Sleep(59*time.Second + 900*time.Millisecond)
+		r.PeerDown("lost", reset)
+		err := <-result
+		var u *env.Unfinished
+		if !errors.As(err, &u) || u.Cause != env.ErrDeadline || !errors.Is(err, env.ErrDeadline) {
+			t.Fatalf("Ask returned %v", err)
+		}
+		want := []env.Target{
+			{Node: "silent", Sent: true},
+			{Node: "refusing", Err: refused},
+			{Node: "answering", Sent: true, Answered: true},
+			{Node: "back", Sent: true},
+			{Node: "lost", Sent: true, Err: reset},
+			{Node: "gone", Sent: true, Err: refused},
+		}
+		if !slices.Equal(u.Targets, want) {
+			t.Errorf("targets\n\t%+v\nwant\n\t%+v", u.Targets, want)
+		}
+	})
+}
+
+// TestCauses: how a scope's end is reported, by Ask before and after it, and
+// by the other calls.
+func TestCauses(t *testing.T) {
+	own := errors.New("my own reason")
+	for name, test := range map[string]struct {
+		context func() (context.Context, func())
+		want    error
+		cause   error
+	}{
+		"canceled": {func() (context.Context, func()) {
+			ctx, cancel := context.WithCancel(context.Background())
+			return ctx, cancel
+		}, env.ErrCanceled, nil},
+		"canceled for a reason": {func() (context.Context, func()) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			return ctx, func() { cancel(own) }
+		}, env.ErrCanceled, own},
+		"canceled as stopped": {func() (context.Context, func()) {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			return ctx, func() { cancel(env.ErrStopped) }
+		}, env.ErrStopped, nil},
+		"deadline": {func() (context.Context, func()) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			return ctx, func() { time.Sleep(2 * time.Second); cancel() }
+		}, env.ErrDeadline, nil},
+		"deadline for a reason": {func() (context.Context, func()) {
+			ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, own)
+			return ctx, func() { time.Sleep(2 * time.Second); cancel() }
+		}, env.ErrDeadline, own},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+				ctx, end := test.context()
+				e := r.Scope(ctx)
+				before := make(chan error)
+				go func() { before <- e.Ask(nodes("a"), number(1), never) }()
+				synctest.Wait()
+				end()
+				synctest.Wait()
+				_, received := e.Receive("box")
+				for i, err := range []error{<-before, e.Ask(nodes("a"), number(1), never), e.Sleep(0), e.Sleep(time.Hour), received} {
+					if !errors.Is(err, test.want) || test.cause != nil && !errors.Is(err, test.cause) {
+						t.Errorf("call %d returned %v, want %v and %v", i, err, test.want, test.cause)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestStop(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		e := r.Scope(t.Context())
+		results := make(chan error)
+		for _, wait := range []func() error{
+			func() error { return e.Ask(nodes("a"), number(1), never) },
+			func() error { return e.Sleep(time.Hour) },
+			func() error { _, err := e.Receive("box"); return err },
+			func() error { return e.Go("task", func(e env.Env) error { return e.Sleep(time.Hour) }).Join() },
+		} {
+			go func() { results <- wait() }()
+		}
+		last := l.want(t, "0s a 1")
+		left := false
+		e.Go("slow to end", func(e env.Env) error {
+			err := e.Sleep(time.Hour)
+			time.Sleep(time.Second) // whatever it does besides
+			left = true
+			return err
+		})
+		var two sync.WaitGroup
+		two.Go(r.Stop)
+		two.Go(r.Stop)
+		for range 4 {
+			if err := <-results; !errors.Is(err, env.ErrStopped) {
+				t.Errorf("a wait ended with %v, want %v", err, env.ErrStopped)
+			}
+		}
+		two.Wait()
+		if !left {
+			t.Error("Stop returned before a task had")
+		}
+		r.Deliver("a", last.conversation, number(0))
+		r.PeerUp("a")
+		e.Tell(nodes("a"), number(2))
+		e.Send(env.Address{Node: "a"}, number(3))
+		l.want(t, "")
+		ran := false
+		err := e.Go("late", func(env.Env) error { ran = true; return nil }).Join()
+		if ran || err != env.ErrStopped {
+			t.Errorf("a task ran after Stop: %v, error %v", ran, err)
+		}
+		if err := e.Ask(nodes("a"), number(1), never); !errors.Is(err, env.ErrStopped) {
+			t.Errorf("Ask after Stop returned %v", err)
+		}
+	})
+}
+
+// TestTasksEndWithTheirScope: with the one in which they were started, and
+// with the task that started them.
+func TestTasksEndWithTheirScope(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		ctx, cancel := context.WithCancel(t.Context())
+		e := r.Scope(ctx)
+		var inner env.Task
+		sleep := func(e env.Env) error { return e.Sleep(time.Hour) }
+		outer := e.Go("outer", func(e env.Env) error {
+			inner = e.Go("inner", sleep)
+			return nil
+		})
+		if err := outer.Join(); err != nil {
+			t.Error(err)
+		}
+		if err := inner.Join(); err != env.ErrCanceled {
+			t.Errorf("a task that its task didn't join ended with %v, want %v", err, env.ErrCanceled)
+		}
+		one, two := e.Go("one", sleep), r.Scope(t.Context()).Go("two", sleep)
+		cancel()
+		if err := one.Join(); err != env.ErrCanceled {
+			t.Errorf("a task in a canceled scope ended with %v, want %v", err, env.ErrCanceled)
+		}
+		time.Sleep(2 * time.Hour)
+		if err := two.Join(); err != nil {
+			t.Errorf("a task in another scope ended with %v", err)
+		}
+	})
+}
+
+func TestMail(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		e := r.Scope(t.Context())
+		put := func(n int) {
+			r.Mail("box", env.Envelope{From: env.Address{Node: "a", Conversation: uint64(n)}, Message: number(n)})
+		}
+		for n := range live.MaxMail + 10 {
+			put(n)
+		}
+		r.Mail("other", env.Envelope{})
+		got, err := e.Receive("box")
+		if err != nil || len(got) != live.MaxMail {
+			t.Fatalf("Receive returned %d envelopes and %v, want %d", len(got), err, live.MaxMail)
+		}
+		for n, envelope := range got {
+			if envelope.Message != number(n) || envelope.From.Conversation != uint64(n) {
+				t.Fatalf("envelope %d is %+v", n, envelope)
+			}
+		}
+		if got := r.Stats().MailDropped; got != 10 {
+			t.Errorf("Stats counts %d envelopes as dropped, want 10", got)
+		}
+		more := make(chan []env.Envelope)
+		go func() {
+			got, _ := e.Receive("box")
+			more <- got
+		}()
+		synctest.Wait()
+		put(1)
+		if got := <-more; len(got) != 1 || got[0].Message != number(1) {
+			t.Errorf("Receive returned %v", got)
+		}
+		e.Send(got[3].From, number(33))
+		if last := l.want(t, "0s a 33"); last.conversation != 3 {
+			t.Errorf("answered in conversation %d, want 3", last.conversation)
+		}
+	})
+}
+
+func TestIDs(t *testing.T) {
+	seen := make(map[tags.PID]bool)
+	for range 3 {
+		bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+			e := r.Scope(t.Context())
+			for n := range 100 {
+				id := e.ID()
+				b := id.Bytes()
+				if got := int(b[15]); got != n+1 {
+					t.Fatalf("the count of id %v is %d, want %d", id, got, n+1)
+				}
+				if seen[id] {
+					t.Fatalf("id %v was drawn twice", id)
+				}
+				seen[id] = true
+			}
+		})
+	}
+}
+
+func TestTrace(t *testing.T) {
+	var got []string
+	r := live.New(live.Config{Network: &line{}, Trace: func(e env.Event) { got = append(got, e.Name) }})
+	defer r.Stop()
+	r.Scope(t.Context()).Trace(env.Event{Name: "abd.tag-chosen"})
+	if !slices.Equal(got, []string{"abd.tag-chosen"}) {
+		t.Errorf("traced %v", got)
+	}
+}
