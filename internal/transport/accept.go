@@ -86,7 +86,7 @@ func (d *door) failed(remote net.Addr, err error) {
 		return
 	}
 	d.log.Warn("a connection failed before it was known whose it is", "remote", remote,
-		"err", err, "more like it", d.unlogged.Swap(0))
+		"err", err, "unlogged", d.unlogged.Swap(0))
 }
 
 // accept takes connections off a listener until it is closed.
