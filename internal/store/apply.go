@@ -1,0 +1,223 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"atoll/abd"
+	"atoll/env"
+)
+
+// applyTables puts each frozen table into bbolt, until the store closes.
+func (s *Store) applyTables() {
+	for {
+		select {
+		case <-s.closing:
+			return
+		case <-s.wake:
+		}
+		t := s.frozen.Load()
+		if t == nil || s.Committed() < t.last {
+			// Nothing goes into bbolt before it is durable in the journal:
+			// what Load finds there waits for nothing.
+			continue
+		}
+		if err := s.applyTable(t); err != nil {
+			if !errors.Is(err, ErrClosed) {
+				s.fail(err)
+			}
+			return
+		}
+	}
+}
+
+// applyTable puts a table into bbolt and gives its journal segments back.
+func (s *Store) applyTable(t *table) error {
+	begin := time.Now()
+	for c := t.order.from(""); ; {
+		batch, more := nextBatch(t, &c)
+		m := s.summary
+		if !more {
+			m.applied = t.last
+		}
+		if err := s.applyBatch(batch, m); err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	if size, err := s.state.size(); err == nil {
+		s.stateBytes.Store(size)
+	}
+	if err := s.journal.recycle(t.last); err != nil {
+		return err
+	}
+	s.applies.Add(1)
+	s.log.Debug("applied a table", "records", len(t.entries), "bytes", t.bytes, "took", time.Since(begin))
+	// From here on Load finds the table's keys in bbolt.
+	s.frozen.Store(nil)
+	close(t.applied)
+	s.journal.look()
+	return nil
+}
+
+// nextBatch takes applyBytes of a table, in order of the keys: each page of
+// bbolt is rewritten once a table, and not once a batch.
+func nextBatch(t *table, c *keyCursor) (batch []appliedRecord, more bool) {
+	size := 0
+	for {
+		key, ok := c.peek()
+		if !ok || size >= applyBytes {
+			return batch, ok
+		}
+		e := t.entries[key]
+		batch = append(batch, appliedRecord{key: key, record: e.record})
+		size += len(key) + len(e.record)
+		c.next()
+	}
+}
+
+// applyBatch writes a batch and counts what it changes, again and again while
+// there is no space.
+//
+// The counts are those of what is in the file, in the same transaction, so
+// they are right after a crash between two batches as well.
+func (s *Store) applyBatch(batch []appliedRecord, m summary) error {
+	keys := make([]abd.Key, len(batch))
+	for i, r := range batch {
+		keys[i] = r.key
+	}
+	before, err := s.state.presences(keys)
+	if err != nil {
+		return fatalDamage(err)
+	}
+	for i, r := range batch {
+		before[i].count(&m.keys, &m.tombstones, -1)
+		presenceOf(r.record).count(&m.keys, &m.tombstones, +1)
+	}
+	for {
+		err := s.state.apply(batch, m)
+		if err == nil {
+			s.summary = m
+			s.applied.Store(uint64(m.applied))
+			return nil
+		}
+		// Only a write that found no space is tried again, never a sync.
+		if path := (*fs.PathError)(nil); !noSpace(err) || !errors.As(err, &path) || path.Op != "write" {
+			return err
+		}
+		s.journal.setFull(true, err)
+		select {
+		case <-s.closing:
+			return ErrClosed
+		case <-time.After(spaceRetry):
+		}
+	}
+}
+
+// fatalDamage turns the damage of one record into that of the file: a record
+// that was acknowledged can't go where it belongs.
+func fatalDamage(err error) error {
+	var d *DamageError
+	if errors.As(err, &d) && d.OneRecord {
+		return damagedFile(d.File, d.Offset, "record of key %q: %s", string(d.Key), d.Reason)
+	}
+	return err
+}
+
+// freeze makes the active table the one to be applied, if it is full and the
+// one before is done. The stepping goroutine calls it between two groups.
+func (s *Store) freeze() {
+	full := s.pressure() >= 1
+	if !full || s.frozen.Load() != nil || len(s.active.entries) == 0 {
+		return
+	}
+	s.active.last = s.appended
+	s.frozen.Store(s.active)
+	s.active = newTable()
+	s.activeBytes.Store(0)
+	s.journaled.Store(0)
+	s.poke()
+}
+
+// poke makes applyTables look.
+func (s *Store) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pressure says how full the active table, and its part of the journal, are.
+func (s *Store) pressure() float64 {
+	return max(
+		float64(s.activeBytes.Load())/float64(s.cfg.TableBytes),
+		float64(s.journaled.Load())/float64(s.cfg.JournalBytes/journalShare),
+	)
+}
+
+// throttle slows Commit down while the apply is behind: a little at first,
+// then altogether. It must not wait for a table whose records this very
+// Commit is to make durable.
+func (s *Store) throttle() {
+	t := s.frozen.Load()
+	p := s.pressure()
+	if t == nil || p <= 1 || s.Committed() < t.last {
+		return
+	}
+	begin := time.Now()
+	if p >= pressureStop {
+		select {
+		case <-t.applied:
+		case <-s.closing:
+		case <-s.failing:
+		}
+	} else {
+		delay := time.Duration((p - 1) / (pressureStop - 1) * float64(longestDelay))
+		select {
+		case <-t.applied:
+		case <-s.closing:
+		case <-s.failing:
+		case <-time.After(delay):
+		}
+	}
+	s.throttled.Add(int64(time.Since(begin)))
+}
+
+// replay fills the active table with what the journal has and bbolt hasn't,
+// and counts it.
+func (s *Store) replay() error {
+	end, err := s.journal.recover(s.summary.applied, func(position env.Position, key, record []byte) {
+		e := entry{record: append([]byte(nil), record...), position: position}
+		s.active.put(abd.Key(key), e)
+	})
+	if err != nil {
+		return err
+	}
+	s.appended = end
+	s.committed.Store(uint64(end))
+	s.activeBytes.Store(s.active.bytes)
+
+	keys := make([]abd.Key, 0, len(s.active.entries))
+	for c := s.active.order.from(""); ; c.next() {
+		key, ok := c.peek()
+		if !ok {
+			break
+		}
+		keys = append(keys, key)
+	}
+	before, err := s.state.presences(keys)
+	if err != nil {
+		return fatalDamage(err)
+	}
+	present, tombstones := s.summary.keys, s.summary.tombstones
+	for i, key := range keys {
+		before[i].count(&present, &tombstones, -1)
+		presenceOf(s.active.entries[key].record).count(&present, &tombstones, +1)
+	}
+	s.keys.Store(present)
+	s.tombstones.Store(tombstones)
+	return nil
+}

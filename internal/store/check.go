@@ -1,0 +1,296 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+)
+
+// The layout of a bbolt file, version 2, as far as it is checked here. Its
+// integers have the machine's byte order.
+const (
+	boltPage    = 4096 // set when the file is created, so it is no guess
+	boltMagic   = 0xED0CDAED
+	boltVersion = 2
+
+	pageHead        = 16 // id 8, flags 2, count 2, overflow 4
+	pageBranch      = 0x01
+	pageLeaf        = 0x02
+	pageFreelist    = 0x10
+	pageElement     = 16
+	leafBucket      = 0x01
+	bucketHead      = 16                 // root page 8, sequence 8
+	noFreelist      = 0xffffffffffffffff // page id
+	manyFree        = 0xFFFF             // the count is in the first id
+	maxDepth        = 64
+	boltMetaSummed  = 56
+	boltMetaChecked = boltMetaSummed + 8
+)
+
+// boltMeta is the root of a bbolt file.
+type boltMeta struct {
+	root, freelist, high, txid uint64
+}
+
+// readMeta decodes one of the two meta pages.
+func readMeta(page []byte) (boltMeta, bool) {
+	m := page[pageHead : pageHead+boltMetaChecked]
+	h := fnv.New64a()
+	h.Write(m[:boltMetaSummed])
+	n := binary.NativeEndian
+	if n.Uint32(m) != boltMagic || n.Uint32(m[4:]) != boltVersion || n.Uint32(m[8:]) != boltPage ||
+		n.Uint64(m[boltMetaSummed:]) != h.Sum64() {
+		return boltMeta{}, false
+	}
+	return boltMeta{root: n.Uint64(m[16:]), freelist: n.Uint64(m[32:]), high: n.Uint64(m[40:]), txid: n.Uint64(m[48:])}, true
+}
+
+// A checker reads a bbolt file without bbolt: with plain reads, so that
+// nothing in the file can make it panic or fault. It follows every page that
+// can be reached, once.
+type checker struct {
+	path string
+	r    io.ReaderAt
+	meta boltMeta
+	seen []uint64 // a bit a page
+
+	bucket  string
+	last    []byte // the last key in the bucket's order
+	summary []byte
+	buckets map[string]bool
+	// What the bucket of records holds.
+	records int64
+	damaged []error
+}
+
+// checkState reads the whole of a bbolt file. It returns an error when bbolt
+// would stumble over it or could lose a key in it; records that are damaged
+// on their own are returned, and count as records.
+func checkState(path string) (c *checker, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return nil, damagedFile(path, -1, "it is missing")
+		}
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	c = &checker{path: path, r: f, buckets: make(map[string]bool)}
+	if err := c.readMetas(info.Size()); err != nil {
+		return nil, err
+	}
+	c.seen = make([]uint64, c.meta.high/64+1)
+	c.seen[0] = 3 // the meta pages
+	if err := c.tree(c.meta.root, nil, 0); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{bucketMeta, bucketRecords} {
+		if !c.buckets[name] {
+			return nil, damagedFile(path, -1, "bucket %q is missing", name)
+		}
+	}
+	return c, c.freelist()
+}
+
+// readMetas finds the newest meta page, and holds the file's size against it.
+func (c *checker) readMetas(size int64) error {
+	if size < 2*boltPage {
+		return damagedFile(c.path, -1, "it has %d bytes, less than its first two pages", size)
+	}
+	b := make([]byte, 2*boltPage)
+	if _, err := c.r.ReadAt(b, 0); err != nil {
+		return err
+	}
+	m0, ok0 := readMeta(b)
+	m1, ok1 := readMeta(b[boltPage:])
+	switch {
+	case !ok0 && !ok1:
+		return damagedFile(c.path, 0, "neither of its two meta pages is valid")
+	case !ok0 || ok1 && m1.txid > m0.txid:
+		c.meta = m1
+	default:
+		c.meta = m0
+	}
+	if c.meta.high > uint64(size)/boltPage {
+		return damagedFile(c.path, -1, "it was cut short: it has %d bytes, and uses %d pages of %d", size, c.meta.high, boltPage)
+	}
+	return nil
+}
+
+func (c *checker) bad(page uint64, format string, args ...any) error {
+	return damagedFile(c.path, int64(page)*boltPage, "page %d: %s", page, fmt.Sprintf(format, args...))
+}
+
+// read returns a page with what overflows from it, and marks all as seen.
+func (c *checker) read(id uint64) ([]byte, error) {
+	if id < 2 || id >= c.meta.high {
+		return nil, damagedFile(c.path, -1, "a page refers to page %d of %d", id, c.meta.high)
+	}
+	head := make([]byte, pageHead)
+	if _, err := c.r.ReadAt(head, int64(id)*boltPage); err != nil {
+		return nil, err
+	}
+	pages := uint64(binary.NativeEndian.Uint32(head[12:])) + 1
+	if binary.NativeEndian.Uint64(head) != id || id+pages > c.meta.high {
+		return nil, c.bad(id, "its head doesn't fit")
+	}
+	for p := id; p < id+pages; p++ {
+		if c.seen[p/64]&(1<<(p%64)) != 0 {
+			return nil, c.bad(p, "it is used twice")
+		}
+		c.seen[p/64] |= 1 << (p % 64)
+	}
+	b := make([]byte, pages*boltPage)
+	_, err := c.r.ReadAt(b, int64(id)*boltPage)
+	return b, err
+}
+
+// tree walks the pages below id. No key may be less than least.
+func (c *checker) tree(id uint64, least []byte, depth int) error {
+	if depth > maxDepth {
+		return c.bad(id, "the tree is too deep")
+	}
+	b, err := c.read(id)
+	if err != nil {
+		return err
+	}
+	return c.page(id, b, least, depth)
+}
+
+// page walks the elements of a page.
+func (c *checker) page(id uint64, b, least []byte, depth int) error {
+	flags := binary.NativeEndian.Uint16(b[8:])
+	count := int(binary.NativeEndian.Uint16(b[10:]))
+	if flags != pageBranch && flags != pageLeaf || flags == pageBranch && count == 0 {
+		return c.bad(id, "it is neither branch nor leaf")
+	}
+	if pageHead+count*pageElement > len(b) {
+		return c.bad(id, "it can't have %d elements", count)
+	}
+	for i := range count {
+		at := pageHead + i*pageElement
+		e := b[at : at+pageElement]
+		if flags == pageBranch {
+			key, ok := slice(b, at, int64(binary.NativeEndian.Uint32(e)), int64(binary.NativeEndian.Uint32(e[4:])))
+			if !ok || i > 0 && c.last != nil && bytes.Compare(key, c.last) <= 0 {
+				return c.bad(id, "the key of branch %d is out of order", i)
+			}
+			if i == 0 {
+				key = least
+			}
+			if err := c.tree(binary.NativeEndian.Uint64(e[8:]), key, depth+1); err != nil {
+				return err
+			}
+			continue
+		}
+		pos, keyLen := int64(binary.NativeEndian.Uint32(e[4:])), int64(binary.NativeEndian.Uint32(e[8:]))
+		key, ok1 := slice(b, at, pos, keyLen)
+		value, ok2 := slice(b, at, pos+keyLen, int64(binary.NativeEndian.Uint32(e[12:])))
+		if !ok1 || !ok2 || len(key) == 0 {
+			return c.bad(id, "element %d points out of the page", i)
+		}
+		if bytes.Compare(key, least) < 0 || c.last != nil && bytes.Compare(key, c.last) <= 0 {
+			return c.bad(id, "the key of element %d, %q, is out of order", i, key)
+		}
+		c.last = key
+		if err := c.leaf(id, key, value, binary.NativeEndian.Uint32(e), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// slice returns the length bytes at pos behind at, if they are in b.
+func slice(b []byte, at int, pos, length int64) ([]byte, bool) {
+	from := int64(at) + pos
+	to := from + length
+	if to > int64(len(b)) {
+		return nil, false
+	}
+	return b[from:to:to], true
+}
+
+// leaf looks at one key and value.
+func (c *checker) leaf(id uint64, key, value []byte, flags uint32, depth int) error {
+	if c.bucket == "" {
+		if flags != leafBucket || len(value) < bucketHead {
+			return c.bad(id, "%q isn't a bucket", key)
+		}
+		return c.enter(id, key, value, depth)
+	}
+	if flags != 0 {
+		return c.bad(id, "element %q has unknown flags", key)
+	}
+	if c.bucket == bucketMeta {
+		if string(key) == summaryKey {
+			c.summary = bytes.Clone(value)
+		}
+		return nil
+	}
+	c.records++
+	reason := checkHead(key, value)
+	if reason == "" {
+		reason = checkValue(value)
+	}
+	if reason != "" {
+		c.damaged = append(c.damaged, damagedRecord(c.path, key, reason))
+	}
+	return nil
+}
+
+// enter walks a bucket, which is a tree of its own or stands in its value.
+func (c *checker) enter(id uint64, name, value []byte, depth int) error {
+	if n := string(name); n != bucketMeta && n != bucketRecords {
+		return c.bad(id, "unknown bucket %q", name)
+	}
+	last := c.last
+	c.bucket, c.last = string(name), nil
+	c.buckets[c.bucket] = true
+	defer func() { c.bucket, c.last = "", last }()
+	root := binary.NativeEndian.Uint64(value)
+	if root != 0 {
+		return c.tree(root, nil, depth+1)
+	}
+	inline := value[bucketHead:]
+	if len(inline) < pageHead || binary.NativeEndian.Uint16(inline[8:]) != pageLeaf {
+		return c.bad(id, "bucket %q is cut short", name)
+	}
+	return c.page(id, inline, nil, depth+1)
+}
+
+// freelist checks that nothing that is in use counts as free.
+func (c *checker) freelist() error {
+	if c.meta.freelist == noFreelist {
+		return damagedFile(c.path, -1, "its list of free pages is missing")
+	}
+	b, err := c.read(c.meta.freelist)
+	if err != nil {
+		return err
+	}
+	id := c.meta.freelist
+	if binary.NativeEndian.Uint16(b[8:]) != pageFreelist {
+		return c.bad(id, "it isn't the list of free pages")
+	}
+	ids, count := b[pageHead:], uint64(binary.NativeEndian.Uint16(b[10:]))
+	if count == manyFree {
+		count, ids = binary.NativeEndian.Uint64(ids), ids[8:]
+	}
+	if count > uint64(len(ids)/8) {
+		return c.bad(id, "it can't have %d free pages", count)
+	}
+	for i := range count {
+		p := binary.NativeEndian.Uint64(ids[i*8:])
+		if p < 2 || p >= c.meta.high || c.seen[p/64]&(1<<(p%64)) != 0 {
+			return c.bad(id, "page %d counts as free, and is in use or not there", p)
+		}
+		c.seen[p/64] |= 1 << (p % 64)
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// Defaults of Config, in bytes.
+const (
+	DefaultSegmentBytes = 16 << 20
+	DefaultTableBytes   = 64 << 20
+	DefaultJournalBytes = 256 << 20
+	DefaultReserveBytes = 256 << 20
+)
+
+// Limits that aren't settings.
+const (
+	// minSegmentBytes leaves room for a header page and a few frames.
+	minSegmentBytes = 16 << 10
+	// minTableBytes keeps an apply worth its two syncs.
+	minTableBytes = 1 << 10
+	// maxPending is how many bytes may wait for Commit before Store refuses
+	// more. It bounds a frame, too: its length has 32 bits.
+	maxPending = 1 << 30
+	// keepBuffer is the largest write buffer in bytes that is kept for the
+	// next batch.
+	keepBuffer = 4 << 20
+	// applyBytes is how much of a table goes into one bbolt transaction.
+	// Larger ones hold more memory, smaller ones sync more often.
+	applyBytes = 4 << 20
+	// scanPage is how many keys Scan copies out of one read transaction.
+	scanPage = 256
+	// journalShare is the part of JournalBytes after which a table is frozen:
+	// the table being applied and the active one each hold up to pressureStop
+	// times as much.
+	journalShare = 4
+	// pressureStop is the pressure (1 = a table is full while another is
+	// still being applied) at which Commit waits for the apply to end.
+	pressureStop = 2.0
+	// longestDelay is by how much Commit is delayed just below pressureStop.
+	longestDelay = 20 * time.Millisecond
+	// spaceRetry is how often a full disk is looked at again.
+	spaceRetry = 500 * time.Millisecond
+	// lockTimeout bounds bbolt's own wait for its file lock. The folder's
+	// lock is held by then, so nobody but a stranger can have it.
+	lockTimeout = time.Second
+	// initialMap is the address space in bytes that bbolt maps at once, so
+	// that the apply needn't wait for readers to map a grown file again.
+	initialMap = 1 << 30
+)
+
+// Config is what Create and Open need. The zero value of each field but Dir
+// stands for its default.
+type Config struct {
+	// Dir is the store's folder.
+	Dir string
+	// Log is told of what was cut off, damaged, slow or full. Default: nobody.
+	Log *slog.Logger
+
+	// SegmentBytes is the size of a journal segment. A batch that is larger
+	// gets a segment of its own. Default 16 MiB, at least 16 KiB.
+	SegmentBytes int64
+	// TableBytes is the size of the memory table at which it is applied to
+	// bbolt. While that lasts a second one grows; from the same size on
+	// Commit is delayed, and at twice that it waits. Default 64 MiB.
+	TableBytes int64
+	// JournalBytes is how large the journal may get before Commit waits for
+	// the apply, give or take a batch. Default 256 MiB, at least 4 segments.
+	JournalBytes int64
+	// ReserveBytes is the free space of the file system below which Store
+	// returns abd.ErrFull. It must hold what the apply of what was already
+	// acknowledged still needs. Default 256 MiB.
+	ReserveBytes int64
+
+	// ObserveSync, when set, is called with the time that each write and
+	// sync of the journal took, on the goroutine that commits.
+	ObserveSync func(time.Duration)
+
+	// Seams of this package's tests.
+	openFile  func(path string, flag int, mode fs.FileMode) (file, error)
+	freeSpace func(dir string) (int64, error)
+}
+
+// withDefaults returns c with every field set, or what is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	if c.Dir == "" {
+		return c, fmt.Errorf("store: Dir is empty")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	for _, f := range []struct {
+		name            string
+		field           *int64
+		standard, least int64
+	}{
+		{"SegmentBytes", &c.SegmentBytes, DefaultSegmentBytes, minSegmentBytes},
+		{"TableBytes", &c.TableBytes, DefaultTableBytes, minTableBytes},
+		{"JournalBytes", &c.JournalBytes, max(DefaultJournalBytes, 4*c.SegmentBytes), 4 * minSegmentBytes},
+		{"ReserveBytes", &c.ReserveBytes, DefaultReserveBytes, 1},
+	} {
+		if *f.field == 0 {
+			*f.field = f.standard
+		}
+		if *f.field < f.least {
+			return c, fmt.Errorf("store: %s is %d, at least %d is needed", f.name, *f.field, f.least)
+		}
+	}
+	if c.JournalBytes < 4*c.SegmentBytes {
+		return c, fmt.Errorf("store: JournalBytes is %d, at least 4 segments (%d) are needed", c.JournalBytes, 4*c.SegmentBytes)
+	}
+	if c.ObserveSync == nil {
+		c.ObserveSync = func(time.Duration) {}
+	}
+	if c.openFile == nil {
+		c.openFile = openOS
+	}
+	if c.freeSpace == nil {
+		c.freeSpace = freeSpace
+	}
+	return c, nil
+}
+
+// A file is what the journal does with its segments.
+type file interface {
+	ReadAt(b []byte, offset int64) (int, error)
+	WriteAt(b []byte, offset int64) (int, error)
+	// Sync makes the bytes written so far durable, and the file's size.
+	Sync() error
+	// Size in bytes.
+	Size() (int64, error)
+	Close() error
+}
+
+// osFile is a file of the operating system.
+type osFile struct{ *os.File }
+
+func openOS(path string, flag int, mode fs.FileMode) (file, error) {
+	f, err := os.OpenFile(path, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (f osFile) Sync() error { return dataSync(f.File) }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}

@@ -1,0 +1,74 @@
+// Package store makes replica records durable: a journal in front of bbolt.
+//
+// A [Store] is one node's memory of its registers. It implements
+// replica.Store: steps read and append records on one goroutine, and at the
+// same time Commit makes what they appended durable on another.
+//
+// # The life of a record
+//
+//	Store  ──▶ memory table (visible to Load at once) and the open group
+//	Cut    ──▶ the group is closed: its records share one fate
+//	Commit ──▶ every closed group, in ONE write and ONE fdatasync, as one
+//	           frame of the journal: durable, answers may leave
+//	apply  ──▶ in the background the table goes into bbolt in key order, and
+//	           the journal segments that it covers are used again
+//
+// A record's [atoll/env.Position] is its number in the journal, from 1: the
+// position "behind" the first record is 1. A record that Load finds in bbolt
+// has position 0. It was durable before it got there, so nothing waits for it.
+//
+// # The folder
+//
+//	store.json            format, the store's random id, when it was created.
+//	                      Written last by Create: without it there is no store
+//	lock                  held (flock) while a process uses the folder
+//	state.db              bbolt: all records up to the applied position
+//	journal/00000007.log  segments, filled with zeros before their first use
+//	journal/spare-*.log   segments that wait for their (next) use
+//
+// # What a crash leaves
+//
+// A frame is recovered wholly or not at all, because one checksum covers it.
+// As the next frame is written only after the sync of the one before has
+// returned, at most the last frame can be torn. So a bad frame with a valid
+// one behind it is damage, and Open refuses with a [DamageError] that names
+// file and offset; a bad frame with nothing behind it was never acknowledged,
+// and is cut off. What can't be told apart: damage to the very last frame, and
+// a frame that was torn.
+//
+// Segments are used again, so old frames with good checksums lie behind the
+// new ones. The checksum of a frame covers the store's id, the number of the
+// segment's use (its generation) and the frame's first position. Only a frame
+// that fits all three counts.
+//
+// Frames that a process wrote but never synced may be found by the next one
+// in the system's cache, and so may frames whose sync has failed. Open writes
+// the last frame again and syncs it before it trusts it. For the same reason
+// it commits to bbolt once before any segment is used again.
+//
+// # Damage
+//
+// Every record carries two checksums, over its key, tag and sizes and over
+// its value. They are computed in Store and compared whenever the record
+// comes from bbolt. A key that isn't found must be proved absent: its
+// neighbours must be in order and carry good checksums, or a flipped bit in
+// some other key could have led the search astray.
+//
+// bbolt believes what it reads, panics on a bad page and faults on a missing
+// one. So Open reads the file page by page on its own first (check.go), and
+// every access after that turns panics and memory faults into errors.
+//
+// A damaged record is an error that wraps abd.ErrDamaged: the node abstains on
+// that key. A damaged file is a DamageError that doesn't wrap it, and the way
+// out is in its text: the node's folder is given up, and the node joins anew.
+// Nothing here ever starts empty in place of what is damaged.
+//
+// # Limits
+//
+// When the apply is slower than the writes, Commit is delayed more and more
+// (see [Config], TableBytes and JournalBytes), so memory and journal stay
+// bounded. When the disk is nearly full, Store returns abd.ErrFull; reads go
+// on, and so do writes when there is space again.
+//
+// Formats: folder 1, journal segment 1, record 1, summary 1.
+package store

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"atoll/abd"
+)
+
+// Errors of Create and Open, and of a store after Close.
+var (
+	// ErrNoStore: the folder holds no store. Create makes one.
+	ErrNoStore = errors.New("no store here")
+	// ErrExists: the folder holds a store, or what is left of one.
+	ErrExists = errors.New("there is a store, or a part of one, already")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("store is closed")
+)
+
+// wayOut is what to do about a damaged file.
+const wayOut = "move the folder away, and let the node join anew with an empty one: " +
+	"the other members hold its data"
+
+// DamageError says that a file holds something that can't be trusted.
+type DamageError struct {
+	// File is the path of the damaged file.
+	File string
+	// Offset is where the damage was noticed, in bytes; -1 if not known.
+	Offset int64
+	// OneRecord: the damage is that of the record of Key, as far as is known,
+	// and not of the whole file. Then the error wraps abd.ErrDamaged.
+	OneRecord bool
+	Key       abd.Key
+	// Reason says what is wrong.
+	Reason string
+	// WayOut says what an operator can do. Empty for a single record: the
+	// node abstains on its key.
+	WayOut string
+}
+
+// Error names the file, the place in it, the reason and the way out.
+func (e *DamageError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s is damaged", e.File)
+	if e.Offset >= 0 {
+		fmt.Fprintf(&b, " at byte %d", e.Offset)
+	}
+	if e.OneRecord {
+		fmt.Fprintf(&b, " (record of key %q)", string(e.Key))
+	}
+	fmt.Fprintf(&b, ": %s", e.Reason)
+	if e.WayOut != "" {
+		fmt.Fprintf(&b, "; %s", e.WayOut)
+	}
+	return b.String()
+}
+
+// Unwrap returns abd.ErrDamaged when the damage is that of one record.
+func (e *DamageError) Unwrap() error {
+	if e.OneRecord {
+		return abd.ErrDamaged
+	}
+	return nil
+}
+
+// damagedFile says that a whole file can't be trusted.
+func damagedFile(path string, offset int64, format string, args ...any) error {
+	return &DamageError{File: path, Offset: offset, Reason: fmt.Sprintf(format, args...), WayOut: wayOut}
+}
+
+// damagedRecord says that one record can't be trusted.
+func damagedRecord(path string, key []byte, reason string) error {
+	return &DamageError{File: path, Offset: -1, OneRecord: true, Key: abd.Key(key), Reason: reason}
+}
+
+// InUseError says that another process has the folder open.
+type InUseError struct {
+	Dir string
+	// Process is the operating system's id of that process, 0 if not known.
+	Process int
+}
+
+// Error names the folder and the process.
+func (e *InUseError) Error() string {
+	if e.Process == 0 {
+		return fmt.Sprintf("%s is in use by another process", e.Dir)
+	}
+	return fmt.Sprintf("%s is in use by another process (pid %d)", e.Dir, e.Process)
+}
+
+// FormatError says that a file was written by a newer program.
+type FormatError struct {
+	File string
+	// Found is the file's format, Supported the newest that this one reads.
+	Found, Supported int
+}
+
+// Error names the file and both formats.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s has format %d, this program reads formats up to %d: use a newer program", e.File, e.Found, e.Supported)
+}

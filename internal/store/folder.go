@@ -1,0 +1,224 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// The names in a store's folder.
+const (
+	identityName = "store.json"
+	lockName     = "lock"
+	stateName    = "state.db"
+	journalName  = "journal"
+)
+
+// folderFormat is the format of the folder as a whole.
+const folderFormat = 1
+
+// identity is store.json.
+type identity struct {
+	Format  int       `json:"format"`
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
+}
+
+// Create makes an empty store in cfg.Dir, and the folder if need be. It
+// returns ErrExists (wrapped) when the folder holds a store or a part of one.
+// On failure it removes what it made.
+func Create(cfg Config) (err error) {
+	cfg, err = cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	// Before the lock, which makes a file, and once more under it.
+	if err := refuseExisting(cfg.Dir); err != nil {
+		return err
+	}
+	_, statErr := os.Stat(cfg.Dir)
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := refuseExisting(cfg.Dir); err != nil {
+		return err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, name := range []string{identityName, stateName, journalName, lockName} {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(cfg.Dir, name)))
+		}
+		if errors.Is(statErr, fs.ErrNotExist) {
+			err = errors.Join(err, os.Remove(cfg.Dir))
+		}
+	}()
+	return fill(cfg)
+}
+
+// refuseExisting returns an error when any part of a store is in dir.
+func refuseExisting(dir string) error {
+	for _, name := range []string{identityName, stateName, journalName} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return fmt.Errorf("%s: %w", dir, ErrExists)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill makes the parts of a store, store.json last.
+func fill(cfg Config) error {
+	var id storeID
+	rand.Read(id[:]) // never fails
+	if err := os.Mkdir(filepath.Join(cfg.Dir, journalName), 0o700); err != nil {
+		return err
+	}
+	if err := newJournal(cfg, id).create(); err != nil {
+		return err
+	}
+	if err := createState(filepath.Join(cfg.Dir, stateName), id); err != nil {
+		return err
+	}
+	if err := syncDir(cfg.Dir); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(identity{Format: folderFormat, ID: id.String(), Created: time.Now().UTC()}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := writeSynced(filepath.Join(cfg.Dir, identityName), append(text, '\n')); err != nil {
+		return err
+	}
+	if err := syncDir(cfg.Dir); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(filepath.Clean(cfg.Dir)))
+}
+
+// writeSynced makes a file appear with all of its bytes or not at all.
+func writeSynced(path string, b []byte) error {
+	part := path + ".new"
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		os.Remove(part)
+	}
+	return err
+}
+
+// readIdentity reads store.json.
+func readIdentity(dir string) (storeID, error) {
+	path := filepath.Join(dir, identityName)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		for _, name := range []string{stateName, journalName} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return storeID{}, damagedFile(path, -1, "it is missing, and %s is there: the store was never finished, or has lost it", name)
+			}
+		}
+		return storeID{}, fmt.Errorf("%s: %w", dir, ErrNoStore)
+	} else if err != nil {
+		return storeID{}, err
+	}
+	var i identity
+	if err := json.Unmarshal(text, &i); err != nil {
+		return storeID{}, damagedFile(path, -1, "%v", err)
+	}
+	if i.Format > folderFormat {
+		return storeID{}, &FormatError{File: path, Found: i.Format, Supported: folderFormat}
+	}
+	b, err := hex.DecodeString(i.ID)
+	if err != nil || len(b) != len(storeID{}) || i.Format < 1 {
+		return storeID{}, damagedFile(path, -1, "its format or its id makes no sense")
+	}
+	return storeID(b), nil
+}
+
+// Open opens the store in cfg.Dir, after it has read and checked all of it.
+// What the journal holds of an earlier life is durable when Open returns.
+//
+// Errors: ErrNoStore (wrapped), *InUseError, *FormatError, *DamageError, or
+// one of the operating system. Nothing is created in place of what is missing.
+func Open(cfg Config) (*Store, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	// Before the lock, which makes a file.
+	if _, err := readIdentity(cfg.Dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := open(cfg, lock)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// open opens a folder that is locked.
+func open(cfg Config, lock *os.File) (*Store, error) {
+	id, err := readIdentity(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	state, m, damaged, err := openState(filepath.Join(cfg.Dir, stateName), id)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range damaged {
+		cfg.Log.Warn("a record is damaged: this node abstains on its key", "err", d)
+	}
+	s := &Store{
+		cfg: cfg, log: cfg.Log, lock: lock, state: state, summary: m,
+		journal: newJournal(cfg, id),
+		active:  newTable(),
+		group:   make([]byte, frameHead),
+		failing: make(chan struct{}),
+		wake:    make(chan struct{}, 1),
+		closing: make(chan struct{}),
+	}
+	s.cut.bytes = make([]byte, frameHead)
+	s.applied.Store(uint64(m.applied))
+	if err = s.replay(); err == nil {
+		var size int64
+		if size, err = state.size(); err == nil {
+			s.stateBytes.Store(size)
+			err = s.journal.recycle(m.applied)
+		}
+	}
+	if err != nil {
+		s.journal.close()
+		state.close()
+		return nil, err
+	}
+	s.tasks.Go(s.journal.prepare)
+	s.tasks.Go(s.applyTables)
+	s.freeze()
+	return s, nil
+}

@@ -1,0 +1,380 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"atoll/env"
+)
+
+// A journal is the sequence of segments in one folder. append is called by
+// whoever commits, recycle by the apply; prepare runs on a goroutine of its
+// own.
+type journal struct {
+	cfg  Config
+	id   storeID
+	dir  string
+	log  *slog.Logger
+	stop chan struct{} // closed when the store closes
+	kick chan struct{} // asks prepare to look again
+
+	// Of whoever commits.
+	active segment
+	offset int64 // of the next frame in it
+
+	// full: there is no space, and stores are refused.
+	full atomic.Bool
+	// size is what all segments and spares take, in bytes.
+	size atomic.Int64
+	// synced counts the writes, written their bytes.
+	synced, written atomic.Int64
+
+	mu struct {
+		sync.Mutex
+		sealed    []sealedSegment // oldest first
+		spares    []spare
+		nextSpare uint64 // number in the next spare's name
+		closed    bool
+	}
+	// ready is signaled when mu.spares or mu.closed changes.
+	ready *sync.Cond
+}
+
+// segment is the one that is written.
+type segment struct {
+	number   uint64
+	path     string
+	file     file
+	capacity int64
+}
+
+// sealedSegment won't be written until it is used again.
+type sealedSegment struct {
+	number   uint64
+	path     string
+	end      env.Position // behind its last record
+	capacity int64
+}
+
+// spare is a segment that waits for its next use. All of it was written once,
+// so a write into it changes no metadata of the file system, and a sync has
+// half as much to do.
+type spare struct {
+	path     string
+	file     file
+	capacity int64
+}
+
+func newJournal(cfg Config, id storeID) *journal {
+	j := &journal{
+		cfg: cfg, id: id, log: cfg.Log,
+		dir:  filepath.Join(cfg.Dir, journalName),
+		stop: make(chan struct{}),
+		kick: make(chan struct{}, 1),
+	}
+	j.ready = sync.NewCond(&j.mu)
+	return j
+}
+
+func segmentName(number uint64) string { return fmt.Sprintf("%08d.log", number) }
+func spareName(number uint64) string   { return fmt.Sprintf("spare-%08d.log", number) }
+
+// append writes one frame and syncs it. b holds frameHead free bytes and then
+// the payload. After an error nothing is known about the frame, and the
+// journal must not be used again.
+func (j *journal) append(b []byte, first env.Position, records uint32) error {
+	size := alignFrame(int64(len(b)))
+	if j.offset+size > j.active.capacity {
+		if err := j.rotate(first, size); err != nil {
+			return err
+		}
+	}
+	sealFrame(b, j.id, j.active.number, first, records)
+	for int64(len(b)) < size {
+		b = append(b, 0)
+	}
+	begin := time.Now()
+	if _, err := j.active.file.WriteAt(b, j.offset); err != nil {
+		return fmt.Errorf("writing %s: %w", j.active.path, err)
+	}
+	if err := j.active.file.Sync(); err != nil {
+		return fmt.Errorf("syncing %s: %w", j.active.path, err)
+	}
+	j.cfg.ObserveSync(time.Since(begin))
+	j.offset += size
+	j.synced.Add(1)
+	j.written.Add(size)
+	return nil
+}
+
+// rotate makes a spare the active segment, with room for a frame of size.
+// While there is no space for one, it waits.
+func (j *journal) rotate(first env.Position, size int64) error {
+	s, err := j.takeSpare(segmentHead + size)
+	if err != nil {
+		return err
+	}
+	next, err := j.activate(s, j.active.number+1, first)
+	if err != nil {
+		s.file.Close()
+		return err
+	}
+	j.seal(first)
+	j.active, j.offset = next, segmentHead
+	return nil
+}
+
+// activate gives a spare its head and its name, in this order: a file that
+// has the name of a segment always has a good head.
+func (j *journal) activate(s spare, number uint64, first env.Position) (segment, error) {
+	head := segmentHeader{generation: number, first: first, capacity: s.capacity}.encode(j.id)
+	if _, err := s.file.WriteAt(head, 0); err != nil {
+		return segment{}, fmt.Errorf("writing %s: %w", s.path, err)
+	}
+	if err := s.file.Sync(); err != nil {
+		return segment{}, fmt.Errorf("syncing %s: %w", s.path, err)
+	}
+	path := filepath.Join(j.dir, segmentName(number))
+	if err := os.Rename(s.path, path); err != nil {
+		return segment{}, err
+	}
+	if err := syncDir(j.dir); err != nil {
+		return segment{}, err
+	}
+	return segment{number: number, path: path, file: s.file, capacity: s.capacity}, nil
+}
+
+// seal ends the active segment, whose records end at end.
+func (j *journal) seal(end env.Position) {
+	if err := j.active.file.Close(); err != nil {
+		// Everything in it was synced; only the handle is lost.
+		j.log.Warn("closing a journal segment failed", "file", j.active.path, "err", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.mu.sealed = append(j.mu.sealed, sealedSegment{
+		number: j.active.number, path: j.active.path, end: end, capacity: j.active.capacity,
+	})
+}
+
+// takeSpare returns a segment of at least the given size, and waits for one.
+func (j *journal) takeSpare(size int64) (spare, error) {
+	if size > j.cfg.SegmentBytes {
+		return j.makeLarge(size)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for len(j.mu.spares) == 0 && !j.mu.closed {
+		j.ready.Wait()
+	}
+	if j.mu.closed {
+		return spare{}, ErrClosed
+	}
+	s := j.mu.spares[0]
+	j.mu.spares = j.mu.spares[1:]
+	j.look()
+	return s, nil
+}
+
+// makeLarge makes a segment for a frame that fits into none, waiting for space.
+func (j *journal) makeLarge(size int64) (spare, error) {
+	for {
+		s, err := j.makeSpare(size)
+		if err == nil || !noSpace(err) {
+			return s, err
+		}
+		j.setFull(true, err)
+		j.look()
+		select {
+		case <-j.stop:
+			return spare{}, ErrClosed
+		case <-time.After(spaceRetry):
+		}
+	}
+}
+
+// look makes prepare look at the spares and at the free space.
+func (j *journal) look() {
+	select {
+	case j.kick <- struct{}{}:
+	default:
+	}
+}
+
+// prepare keeps a spare ready, and j.full up to date, until the store closes.
+func (j *journal) prepare() {
+	for {
+		retry := j.prepareOnce()
+		var again <-chan time.Time
+		if retry {
+			again = time.After(spaceRetry)
+		}
+		select {
+		case <-j.stop:
+			return
+		case <-j.kick:
+		case <-again:
+		}
+	}
+}
+
+// prepareOnce reports whether it should be tried again in a while.
+func (j *journal) prepareOnce() (retry bool) {
+	j.mu.Lock()
+	need := len(j.mu.spares) == 0
+	j.mu.Unlock()
+
+	free, err := j.cfg.freeSpace(j.cfg.Dir)
+	if err == nil && free < j.cfg.ReserveBytes {
+		err = fmt.Errorf("%d bytes are free, %d are kept in reserve", free, j.cfg.ReserveBytes)
+	}
+	if err == nil && need {
+		var s spare
+		if s, err = j.makeSpare(j.cfg.SegmentBytes); err == nil {
+			j.addSpare(s)
+		}
+	}
+	if errors.Is(err, ErrClosed) {
+		return false
+	}
+	j.setFull(err != nil, err)
+	return err != nil
+}
+
+func (j *journal) addSpare(s spare) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.mu.spares = append(j.mu.spares, s)
+	j.ready.Broadcast()
+}
+
+// setFull changes j.full, and says so once.
+func (j *journal) setFull(full bool, err error) {
+	if j.full.Swap(full) == full {
+		return
+	}
+	if full {
+		j.log.Warn("no space: writes are refused until there is", "dir", j.cfg.Dir, "err", err)
+	} else {
+		j.log.Info("there is space again", "dir", j.cfg.Dir)
+	}
+}
+
+// fillBytes is how much of a new segment is written at once. A store that
+// closes waits for no more.
+const fillBytes = 1 << 20
+
+// makeSpare writes a new segment full of zeros.
+func (j *journal) makeSpare(size int64) (spare, error) {
+	j.mu.Lock()
+	number := j.mu.nextSpare
+	j.mu.nextSpare++
+	j.mu.Unlock()
+	path := filepath.Join(j.dir, spareName(number))
+	f, err := j.cfg.openFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, segmentMode)
+	if err != nil {
+		return spare{}, err
+	}
+	if err := j.fill(f, size); err != nil {
+		f.Close()
+		if rmErr := os.Remove(path); rmErr != nil {
+			j.log.Warn("a partial journal segment stays behind", "file", path, "err", rmErr)
+		}
+		return spare{}, err
+	}
+	j.size.Add(size)
+	return spare{path: path, file: f, capacity: size}, nil
+}
+
+func (j *journal) fill(f file, size int64) error {
+	zeros := make([]byte, min(fillBytes, size))
+	for offset := int64(0); offset < size; offset += int64(len(zeros)) {
+		select {
+		case <-j.stop:
+			return ErrClosed
+		default:
+		}
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), size-offset)], offset); err != nil {
+			return err
+		}
+		// Piece by piece: one large sync would hold up the commits behind it.
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recycle makes spares of the sealed segments whose records are all in bbolt.
+func (j *journal) recycle(applied env.Position) error {
+	for {
+		j.mu.Lock()
+		if len(j.mu.sealed) == 0 || j.mu.sealed[0].end > applied {
+			j.mu.Unlock()
+			return nil
+		}
+		s := j.mu.sealed[0]
+		j.mu.sealed = j.mu.sealed[1:]
+		keep := s.capacity == j.cfg.SegmentBytes &&
+			int64(len(j.mu.spares)+len(j.mu.sealed)+2)*j.cfg.SegmentBytes <= j.cfg.JournalBytes
+		number := j.mu.nextSpare
+		j.mu.nextSpare++
+		j.mu.Unlock()
+
+		if !keep {
+			if err := os.Remove(s.path); err != nil {
+				return err
+			}
+			j.size.Add(-s.capacity)
+		} else if err := j.reuse(s, number); err != nil {
+			return err
+		}
+		// One by one: if two removals could reach the disk in the other
+		// order, a crash would leave a gap that looks like a lost segment.
+		if err := syncDir(j.dir); err != nil {
+			return err
+		}
+	}
+}
+
+func (j *journal) reuse(s sealedSegment, number uint64) error {
+	path := filepath.Join(j.dir, spareName(number))
+	if err := os.Rename(s.path, path); err != nil {
+		return err
+	}
+	f, err := j.cfg.openFile(path, os.O_RDWR, segmentMode)
+	if err != nil {
+		return err
+	}
+	j.addSpare(spare{path: path, file: f, capacity: s.capacity})
+	return nil
+}
+
+// shutdown wakes whoever waits for a spare. close may follow when nobody
+// appends, prepares or recycles any more.
+func (j *journal) shutdown() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.mu.closed {
+		j.mu.closed = true
+		close(j.stop)
+		j.ready.Broadcast()
+	}
+}
+
+func (j *journal) close() error {
+	var errs []error
+	if j.active.file != nil {
+		errs = append(errs, j.active.file.Close())
+	}
+	for _, s := range j.mu.spares {
+		errs = append(errs, s.file.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,349 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"runtime/debug"
+
+	"go.etcd.io/bbolt"
+
+	"atoll/abd"
+	"atoll/env"
+)
+
+// The buckets of state.db, and the one key of the first.
+const (
+	bucketMeta    = "meta"
+	bucketRecords = "records"
+	summaryKey    = "summary"
+)
+
+// A state is the bbolt file: every record up to a position of the journal.
+// Its methods may be called from several goroutines; one of them writes.
+type state struct {
+	path string
+	db   *bbolt.DB
+}
+
+// summary is what state.db says of itself, in the transaction that makes it
+// true. On disk: format, id, applied, keys, tombstones, opened, CRC32C.
+type summary struct {
+	id storeID
+	// applied: every record up to here is in the file. Later ones may be.
+	applied env.Position
+	// keys and tombstones count the records that are in the file.
+	keys, tombstones int64
+	// opened counts how often the store was opened.
+	opened uint64
+}
+
+const (
+	summaryFormat = 1
+	summarySize   = 4 + 16 + 4*8 + 4
+)
+
+func (m summary) encode() []byte {
+	b := binary.BigEndian.AppendUint32(make([]byte, 0, summarySize), summaryFormat)
+	b = append(b, m.id[:]...)
+	b = binary.BigEndian.AppendUint64(b, uint64(m.applied))
+	b = binary.BigEndian.AppendUint64(b, uint64(m.keys))
+	b = binary.BigEndian.AppendUint64(b, uint64(m.tombstones))
+	b = binary.BigEndian.AppendUint64(b, m.opened)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func readSummary(path string, b []byte) (summary, error) {
+	if len(b) != summarySize || binary.BigEndian.Uint32(b[summarySize-4:]) != crc32.Checksum(b[:summarySize-4], castagnoli) {
+		return summary{}, damagedFile(path, -1, "checksum of its summary doesn't match")
+	}
+	if f := binary.BigEndian.Uint32(b); f != summaryFormat {
+		return summary{}, &FormatError{File: path, Found: int(f), Supported: summaryFormat}
+	}
+	return summary{
+		id:         storeID(b[4:20]),
+		applied:    env.Position(binary.BigEndian.Uint64(b[20:])),
+		keys:       int64(binary.BigEndian.Uint64(b[28:])),
+		tombstones: int64(binary.BigEndian.Uint64(b[36:])),
+		opened:     binary.BigEndian.Uint64(b[44:]),
+	}, nil
+}
+
+// openBolt opens a file that was checked, or creates one.
+//
+// The list of free pages is kept in the file, though commits would be faster
+// without: rebuilding it, bbolt walks the file on a goroutine of its own,
+// whose panics nobody can catch, at every open and every rollback.
+func openBolt(path string) (db *bbolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = damagedFile(path, -1, "bbolt can't open it: %v", r)
+		}
+	}()
+	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout:         lockTimeout,
+		FreelistType:    bbolt.FreelistMapType,
+		PageSize:        boltPage,
+		InitialMmapSize: initialMap,
+		NoStatistics:    true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return db, nil
+}
+
+// createState makes an empty state.db.
+func createState(path string, id storeID) error {
+	db, err := openBolt(path)
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		if _, err := tx.CreateBucket([]byte(bucketRecords)); err != nil {
+			return err
+		}
+		b, err := tx.CreateBucket([]byte(bucketMeta))
+		if err != nil {
+			return err
+		}
+		return b.Put([]byte(summaryKey), summary{id: id}.encode())
+	})
+	if closeErr := db.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// openState checks all of state.db, opens it, and commits once.
+//
+// The commit writes the other meta page and syncs. The newest one may have
+// been found in the system's cache only, after a sync that failed: what it
+// says would be forgotten by a loss of power, and by then the journal's
+// segments that could say it again would have been used again.
+func openState(path string, id storeID) (*state, summary, []error, error) {
+	c, err := checkState(path)
+	if err != nil {
+		return nil, summary{}, nil, err
+	}
+	m, err := readSummary(path, c.summary)
+	switch {
+	case err != nil:
+		return nil, m, nil, err
+	case m.id != id:
+		return nil, m, nil, damagedFile(path, -1, "it belongs to another store (%v)", m.id)
+	case m.keys+m.tombstones != c.records:
+		return nil, m, nil, damagedFile(path, -1, "it holds %d records, and should hold %d", c.records, m.keys+m.tombstones)
+	}
+	db, err := openBolt(path)
+	if err != nil {
+		return nil, m, nil, err
+	}
+	s := &state{path: path, db: db}
+	m.opened++
+	if err := s.apply(nil, m); err != nil {
+		db.Close()
+		return nil, m, nil, err
+	}
+	return s, m, c.damaged, nil
+}
+
+func (s *state) close() error { return s.db.Close() }
+
+// size returns the file's size in bytes.
+func (s *state) size() (int64, error) {
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// view runs f in a read transaction, which must be short: while it lasts the
+// file can't be mapped anew. A panic or a fault in it (a page that isn't what
+// it was, or that is gone) becomes an error about key.
+func (s *state) view(key abd.Key, f func(records *bbolt.Bucket) error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = damagedRecord(s.path, keyBytes(key), fmt.Sprintf("reading it failed: %v", r))
+		}
+	}()
+	tx, err := s.db.Begin(false)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	return f(tx.Bucket([]byte(bucketRecords)))
+}
+
+// load returns a copy of a key's record, nil if there is none.
+func (s *state) load(key abd.Key, withValue bool) (record []byte, err error) {
+	err = s.view(key, func(records *bbolt.Bucket) error {
+		found, err := s.find(records.Cursor(), keyBytes(key))
+		if err != nil || found == nil {
+			return err
+		}
+		if !withValue {
+			record = bytes.Clone(found[:recordHead])
+			return nil
+		}
+		if reason := checkValue(found); reason != "" {
+			return damagedRecord(s.path, keyBytes(key), reason)
+		}
+		record = bytes.Clone(found)
+		return nil
+	})
+	return record, err
+}
+
+// find looks a key up. It returns the record, whose head is good, or nil when
+// the key was proved absent.
+//
+// If some other key's bytes are damaged, a binary search may turn the wrong
+// way there. Then it ends beside that very key, or where the keys on both
+// sides don't enclose the one that was searched for. So both neighbours are
+// looked at.
+func (s *state) find(c *bbolt.Cursor, key []byte) ([]byte, error) {
+	k, v := c.Seek(key)
+	if k != nil && bytes.Equal(k, key) {
+		if reason := checkHead(k, v); reason != "" {
+			return nil, damagedRecord(s.path, key, reason)
+		}
+		return v, nil
+	}
+	if k != nil && (bytes.Compare(k, key) < 0 || checkHead(k, v) != "") {
+		return nil, damagedRecord(s.path, key, fmt.Sprintf("it isn't found, and its neighbour %q is damaged", k))
+	}
+	if k == nil {
+		k, v = c.Last()
+	} else {
+		k, v = c.Prev()
+	}
+	if k != nil && (bytes.Compare(k, key) > 0 || checkHead(k, v) != "") {
+		return nil, damagedRecord(s.path, key, fmt.Sprintf("it isn't found, and its neighbour %q is damaged", k))
+	}
+	return nil, nil
+}
+
+// presence is what a store has under a key.
+type presence uint8
+
+const (
+	absent presence = iota
+	present
+	tombstone
+)
+
+func presenceOf(record []byte) presence {
+	switch {
+	case record == nil:
+		return absent
+	case recordDeleted(record):
+		return tombstone
+	default:
+		return present
+	}
+}
+
+// count adds one record's worth to the counts.
+func (p presence) count(keys, tombstones *int64, by int64) {
+	switch p {
+	case present:
+		*keys += by
+	case tombstone:
+		*tombstones += by
+	}
+}
+
+// presences looks up keys, which are sorted.
+func (s *state) presences(keys []abd.Key) ([]presence, error) {
+	found := make([]presence, len(keys))
+	at := 0
+	// In several short transactions: the first replay after a crash may bring
+	// many keys.
+	for at < len(keys) {
+		end := min(len(keys), at+scanPage)
+		err := s.view(keys[at], func(records *bbolt.Bucket) error {
+			c := records.Cursor()
+			for ; at < end; at++ {
+				record, err := s.find(c, keyBytes(keys[at]))
+				if err != nil {
+					return err
+				}
+				found[at] = presenceOf(record)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// head is a key with its record's head.
+type head struct {
+	key    abd.Key
+	record []byte // recordHead bytes
+}
+
+// heads returns copies of up to limit heads in order, from the first key that
+// isn't before start and as long as they begin with prefix.
+func (s *state) heads(prefix, start abd.Key, limit int) (page []head, err error) {
+	err = s.view(start, func(records *bbolt.Bucket) error {
+		c := records.Cursor()
+		// The proof that nothing before the first was missed.
+		if len(start) > 0 {
+			if _, err := s.find(c, keyBytes(start)); err != nil {
+				return err
+			}
+		}
+		last := []byte(nil)
+		for k, v := c.Seek(keyBytes(start)); k != nil && len(page) < limit; k, v = c.Next() {
+			if reason := checkHead(k, v); reason != "" {
+				return damagedRecord(s.path, k, reason)
+			}
+			if bytes.Compare(k, keyBytes(start)) < 0 || last != nil && bytes.Compare(k, last) <= 0 {
+				return damagedRecord(s.path, k, "it is out of order")
+			}
+			if !bytes.HasPrefix(k, keyBytes(prefix)) {
+				break
+			}
+			page = append(page, head{key: abd.Key(k), record: bytes.Clone(v[:recordHead])})
+			last = k
+		}
+		return nil
+	})
+	return page, err
+}
+
+// applied is a record on its way into bbolt.
+type appliedRecord struct {
+	key    abd.Key
+	record []byte
+}
+
+// apply writes records, in order of their keys, and what is then true of the
+// file. Their keys were looked up before (presences): so that damage is met
+// in a read transaction, and not half-way through this one.
+func (s *state) apply(batch []appliedRecord, m summary) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = damagedFile(s.path, -1, "writing to it failed: %v", r)
+		}
+	}()
+	return s.db.Update(func(tx *bbolt.Tx) error {
+		records := tx.Bucket([]byte(bucketRecords))
+		for _, r := range batch {
+			if err := records.Put(keyBytes(r.key), r.record); err != nil {
+				return err
+			}
+		}
+		return tx.Bucket([]byte(bucketMeta)).Put([]byte(summaryKey), m.encode())
+	})
+}

@@ -1,0 +1,298 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/replica"
+)
+
+var _ replica.Store = (*Store)(nil)
+
+// A Store is an open folder. Load, Store, Scan and Cut belong to one
+// goroutine, the one that steps. Commit may run on another at the same time,
+// and Usage, Stats, Committed and Applied on any.
+type Store struct {
+	cfg     Config
+	log     *slog.Logger
+	lock    *os.File
+	state   *state
+	journal *journal
+
+	// Of the goroutine that steps.
+	active   *table
+	appended env.Position // behind the last record
+	group    []byte       // frameHead free bytes, then the records since Cut
+	records  uint32       // how many those are
+	known    struct {     // the key that was last looked up
+		key      abd.Key
+		presence presence
+	}
+
+	// frozen is the table being applied, nil if none.
+	frozen atomic.Pointer[table]
+	// summary is what bbolt holds. Of the apply.
+	summary summary
+
+	committed, applied         atomic.Uint64 // positions
+	keys, tombstones           atomic.Int64
+	stateBytes                 atomic.Int64
+	activeBytes, journaled     atomic.Int64 // of the active table
+	pending                    atomic.Int64 // bytes that wait for Commit
+	commits, recorded, applies atomic.Int64
+	throttled                  atomic.Int64 // nanoseconds
+
+	// cut is what Commit takes: every closed group.
+	cut struct {
+		sync.Mutex
+		bytes   []byte // frameHead free bytes, then the records
+		records uint32
+		end     env.Position
+	}
+	// commit is held by Commit.
+	commit sync.Mutex
+	// spent is the buffer that the last Commit has written. Of Commit.
+	spent []byte
+
+	failOnce sync.Once
+	failure  error         // set before failing is closed
+	failing  chan struct{} // closed by the first error that is final
+	wake     chan struct{} // of the apply
+	closing  chan struct{}
+	closed   sync.Once
+	tasks    sync.WaitGroup
+}
+
+// fail makes err the end of this store. Only the first one counts.
+func (s *Store) fail(err error) {
+	s.failOnce.Do(func() {
+		s.failure = err
+		close(s.failing)
+		s.log.Error("the store has failed, and takes nothing more", "dir", s.cfg.Dir, "err", err)
+	})
+}
+
+// usable returns why the store can't be written any more.
+func (s *Store) usable() error {
+	select {
+	case <-s.failing:
+		return s.failure
+	case <-s.closing:
+		return ErrClosed
+	default:
+		return nil
+	}
+}
+
+// Load returns the record of a key, the zero Record if there is none, and its
+// position, 0 if nothing needs to wait for it. The value must not be changed.
+// A record that can't be trusted is a *DamageError that wraps abd.ErrDamaged.
+func (s *Store) Load(key abd.Key, withValue bool) (abd.Record, env.Position, error) {
+	record, position, err := s.lookup(key, withValue)
+	if err != nil || record == nil {
+		return abd.Record{}, 0, err
+	}
+	return decodeRecord(record, withValue), position, nil
+}
+
+// lookup returns a key's encoded record, nil if there is none.
+func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error) {
+	e, ok := s.active.entries[key]
+	if !ok {
+		// In this order: a table leaves s.frozen after it is all in bbolt.
+		if t := s.frozen.Load(); t != nil {
+			e, ok = t.entries[key]
+		}
+	}
+	if !ok {
+		if len(key) == 0 {
+			return nil, 0, nil
+		}
+		record, err := s.state.load(key, withValue)
+		if err != nil {
+			return nil, 0, err
+		}
+		e.record = record
+	}
+	s.known.key, s.known.presence = key, presenceOf(e.record)
+	return e.record, e.position, nil
+}
+
+// Store appends a record and returns the position behind it. It copies what
+// it keeps. abd.ErrFull (wrapped) means that there is no space, or that too
+// much waits for Commit; the key is unchanged then.
+func (s *Store) Store(key abd.Key, r abd.Record) (env.Position, error) {
+	if err := s.usable(); err != nil {
+		return 0, err
+	}
+	if err := key.Check(); err != nil {
+		return 0, err
+	}
+	if err := abd.CheckValue(r.Value, abd.LargestMaxValue); err != nil {
+		return 0, err
+	}
+	if r.Tag.IsZero() {
+		panic("store: a record without a tag is that of a register that was never written")
+	}
+	if s.journal.full.Load() {
+		return 0, fmt.Errorf("%s: the disk is nearly full: %w", s.cfg.Dir, abd.ErrFull)
+	}
+	size := int64(2 + len(key) + recordHead + len(r.Value))
+	if s.pending.Load()+size > maxPending {
+		return 0, fmt.Errorf("%s: %d bytes wait to be synced: %w", s.cfg.Dir, s.pending.Load(), abd.ErrFull)
+	}
+	if s.known.key != key {
+		if _, _, err := s.lookup(key, false); err != nil {
+			return 0, err
+		}
+	}
+	record := encodeRecord(key, r)
+	s.group = appendEntry(s.group, key, record)
+	s.records++
+	s.pending.Add(size)
+	s.appended++
+	s.active.put(key, entry{record: record, position: s.appended})
+	s.activeBytes.Store(s.active.bytes)
+	s.journaled.Add(size)
+	s.recount(s.known.presence, presenceOf(record))
+	s.known.presence = presenceOf(record)
+	return s.appended, nil
+}
+
+// recount moves a key from one count to another.
+func (s *Store) recount(from, to presence) {
+	if from == to {
+		return
+	}
+	keys, tombstones := s.keys.Load(), s.tombstones.Load()
+	from.count(&keys, &tombstones, -1)
+	to.count(&keys, &tombstones, +1)
+	s.keys.Store(keys)
+	s.tombstones.Store(tombstones)
+}
+
+// Cut ends a group, whose records become durable together or not at all, and
+// returns the position behind it.
+func (s *Store) Cut() env.Position {
+	if s.records > 0 {
+		s.cut.Lock()
+		if len(s.cut.bytes) == frameHead {
+			s.cut.bytes, s.group = s.group, s.cut.bytes
+		} else {
+			s.cut.bytes = append(s.cut.bytes, s.group[frameHead:]...)
+		}
+		s.cut.records += s.records
+		s.cut.end = s.appended
+		s.cut.Unlock()
+		s.group, s.records = s.group[:frameHead], 0
+	}
+	s.freeze()
+	return s.appended
+}
+
+// Commit makes every closed group durable, with one write and one sync, and
+// returns the position that the journal is then durable up to. It may be
+// delayed while the apply is behind, and while there is no space at all. An
+// error is final: every later Commit returns it.
+func (s *Store) Commit() (env.Position, error) {
+	s.commit.Lock()
+	defer s.commit.Unlock()
+	if err := s.usable(); err != nil {
+		return s.Committed(), err
+	}
+	s.throttle()
+
+	fresh := s.spent
+	if cap(fresh) < frameHead || cap(fresh) > keepBuffer {
+		fresh = make([]byte, frameHead)
+	}
+	s.cut.Lock()
+	b, records, end := s.cut.bytes, s.cut.records, s.cut.end
+	if records == 0 {
+		s.cut.Unlock()
+		return s.Committed(), nil
+	}
+	s.cut.bytes, s.cut.records = fresh[:frameHead], 0
+	s.cut.Unlock()
+
+	if err := s.journal.append(b, s.Committed(), records); err != nil {
+		if !errors.Is(err, ErrClosed) {
+			s.fail(err)
+		}
+		return s.Committed(), err
+	}
+	s.spent = b
+	s.pending.Add(-int64(len(b) - frameHead))
+	s.commits.Add(1)
+	s.recorded.Add(int64(records))
+	s.committed.Store(uint64(end))
+	if s.frozen.Load() != nil {
+		s.poke()
+	}
+	return end, nil
+}
+
+// Committed is the position up to which the journal is durable.
+func (s *Store) Committed() env.Position { return env.Position(s.committed.Load()) }
+
+// Applied is the position up to which bbolt holds every record.
+func (s *Store) Applied() env.Position { return env.Position(s.applied.Load()) }
+
+// Usage says what the store holds.
+func (s *Store) Usage() replica.Usage {
+	return replica.Usage{
+		Keys:       s.keys.Load(),
+		Tombstones: s.tombstones.Load(),
+		Bytes:      s.stateBytes.Load() + s.journal.size.Load(),
+	}
+}
+
+// Stats counts what a store has done since it was opened.
+type Stats struct {
+	Commits       int64         // that wrote something: syncs of the journal
+	Records       int64         // made durable
+	JournalBytes  int64         // written to the journal
+	Applies       int64         // memory tables put into bbolt
+	Throttled     time.Duration // by which Commit was delayed
+	PendingBytes  int64         // that wait for Commit, now
+	TableBytes    int64         // in the active memory table, now
+	AppliedBehind int64         // records that are durable and not in bbolt, now
+	Full          bool          // stores are refused for want of space, now
+}
+
+// Stats returns the counts.
+func (s *Store) Stats() Stats {
+	return Stats{
+		Commits:       s.commits.Load(),
+		Records:       s.recorded.Load(),
+		JournalBytes:  s.journal.written.Load(),
+		Applies:       s.applies.Load(),
+		Throttled:     time.Duration(s.throttled.Load()),
+		PendingBytes:  s.pending.Load(),
+		TableBytes:    s.activeBytes.Load(),
+		AppliedBehind: max(0, int64(s.committed.Load()-s.applied.Load())),
+		Full:          s.journal.full.Load(),
+	}
+}
+
+// Close releases the folder. What wasn't committed is lost. A Commit that is
+// on its way ends first.
+func (s *Store) Close() error {
+	var err error
+	s.closed.Do(func() {
+		close(s.closing)
+		s.journal.shutdown()
+		s.commit.Lock()
+		defer s.commit.Unlock()
+		s.tasks.Wait()
+		err = errors.Join(s.journal.close(), s.state.close(), s.lock.Close())
+	})
+	return err
+}
