@@ -106,13 +106,14 @@ func (f *frameReader) fill(r io.Reader) (int, error) {
 // makeRoom sees to it that the chunk has room for a read, and for the frame
 // that has begun.
 func (f *frameReader) makeRoom() {
-	have := f.end - f.start
-	whole := f.whole()
-	if have > 0 && f.start+whole <= len(f.chunk) && f.end < len(f.chunk) {
-		return // the rest of the frame fits
-	}
-	if whole <= have && len(f.chunk)-f.end >= minRead {
+	have, free, whole := f.end-f.start, len(f.chunk)-f.end, f.whole()
+	switch {
+	case have == 0 && free >= minRead:
 		return
+	case have > 0 && free > 0 && f.start+whole <= len(f.chunk):
+		return // the rest of the frame fits
+	case have > 0 && free > 0 && f.start == 0:
+		return // it doesn't, and the chunk that has begun with it gets filled first
 	}
 	switch {
 	case f.reads == 1:
