@@ -14,7 +14,7 @@ const (
 
 	// MaxMailboxes is how many mailboxes arriving messages may create. Those
 	// to further ones are dropped, until a task has called Receive on them.
-	MaxMailboxes = 1 << 16
+	MaxMailboxes = 4096
 
 	// FirstResend is how long after a request was sent it is sent again,
 	// unless it was answered. Each further time it takes twice as long, up to

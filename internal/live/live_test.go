@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -508,6 +509,44 @@ func TestMail(t *testing.T) {
 		e.Send(got[3].From, number(33))
 		if last := l.want(t, "0s a 33"); last.conversation != 3 {
 			t.Errorf("answered in conversation %d, want 3", last.conversation)
+		}
+	})
+}
+
+// TestMailboxHasOneOwner: two tasks that receive from one mailbox are a mistake
+// that must show.
+func TestMailboxHasOneOwner(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		e := r.Scope(t.Context())
+		go e.Receive("box")
+		synctest.Wait()
+		defer func() {
+			if recover() == nil {
+				t.Error("a second Receive on a mailbox didn't panic")
+			}
+		}()
+		e.Receive("box")
+	})
+}
+
+func TestMailboxesAreLimited(t *testing.T) {
+	r := live.New(live.Config{Network: &line{}})
+	defer r.Stop()
+	for n := range live.MaxMailboxes + 3 {
+		r.Mail(env.Mailbox(strconv.Itoa(n)), env.Envelope{})
+	}
+	if got := r.Stats().MailDropped; got != 3 {
+		t.Errorf("%d envelopes were dropped, want 3", got)
+	}
+}
+
+func TestTell(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		l.fail("a", errors.New("not connected"))
+		r.Scope(t.Context()).Tell(nodes("a", "b"), number(7))
+		time.Sleep(time.Hour) // it isn't sent again
+		if last := l.want(t, "0s a 7; 0s b 7"); last.conversation != 0 {
+			t.Errorf("sent in conversation %d, want 0", last.conversation)
 		}
 	})
 }

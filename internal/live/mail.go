@@ -17,7 +17,6 @@ type postOffice struct {
 
 // mailbox holds what waits for one task.
 type mailbox struct {
-	name   env.Mailbox
 	filled chan struct{} // holds a token after something came
 	mu     struct {
 		sync.Mutex
@@ -28,14 +27,13 @@ type mailbox struct {
 }
 
 // Mail puts a message into a mailbox, where it waits for the task that owns
-// it. When the mailbox is full, the message is dropped, counted and logged.
+// it. When there is no room, the message is dropped and counted; that a mailbox
+// has become full is logged.
 func (r *Runtime) Mail(m env.Mailbox, e env.Envelope) {
-	box := r.mail.box(m, MaxMailboxes)
-	if box == nil {
-		r.mail.dropped.Add(1)
-		return
+	ok, first := false, false
+	if box := r.mail.box(m, MaxMailboxes); box != nil {
+		ok, first = box.put(e)
 	}
-	ok, first := box.put(e)
 	if !ok {
 		r.mail.dropped.Add(1)
 	}
@@ -56,7 +54,7 @@ func (p *postOffice) box(m env.Mailbox, limit int) *mailbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if box = p.boxes[m]; box == nil && len(p.boxes) < limit {
-		box = &mailbox{name: m, filled: make(chan struct{}, 1)}
+		box = &mailbox{filled: make(chan struct{}, 1)}
 		p.boxes[m] = box
 	}
 	return box

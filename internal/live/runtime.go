@@ -103,9 +103,10 @@ func New(c Config) *Runtime {
 func (r *Runtime) Scope(ctx context.Context) env.Env { return &scope{r: r, ctx: ctx} }
 
 // Stop ends all scopes with env.ErrStopped, and returns when all tasks have
-// returned. From then on no function given to an Ask runs, nothing is sent,
-// and no goroutine of the Runtime is left. A task, or a function given to an
-// Ask, must not call it. It may be called more than once.
+// returned. From then on no function given to an Ask runs, no call of the
+// Network begins, and no goroutine of the Runtime is left; callers, which are
+// not its own, may still be on their way out. A task, or a function given to
+// an Ask, must not call it. It may be called more than once.
 func (r *Runtime) Stop() {
 	r.mu.Lock()
 	if !r.mu.stopped {
@@ -204,7 +205,7 @@ func (r *Runtime) PeerDown(id quorum.NodeID, err error) {
 type Stats struct {
 	// Resent is the number of requests that were sent again.
 	Resent uint64
-	// MailDropped is the number of envelopes that found their mailbox full.
+	// MailDropped is the number of envelopes for which there was no room.
 	MailDropped uint64
 }
 
