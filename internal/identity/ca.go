@@ -14,14 +14,6 @@ import (
 	"atoll/quorum"
 )
 
-// The files of a CA's folder, and of a member's.
-const (
-	fileCA          = "ca.crt"
-	fileCAKey       = "ca.key"
-	fileCertificate = "node.crt"
-	fileKey         = "node.key"
-)
-
 // CA is a cluster's certificate authority. Whoever has its key can make
 // members, clients and admins.
 type CA struct {
@@ -149,7 +141,7 @@ func (ca *CA) Save(dir string) error {
 	if err := replaceFile(filepath.Join(dir, fileCAKey), key, secretMode); err != nil {
 		return fmt.Errorf("identity: writing the CA's key: %w", err)
 	}
-	if err := replaceFile(filepath.Join(dir, fileCA), ca.Certificate(), publicMode); err != nil {
+	if err := replaceFile(filepath.Join(dir, FileCA), ca.Certificate(), publicMode); err != nil {
 		return fmt.Errorf("identity: writing the CA's certificate: %w", err)
 	}
 	return nil
@@ -159,7 +151,7 @@ func (ca *CA) Save(dir string) error {
 func LoadCA(dir string) (*CA, error) {
 	ca := &CA{}
 	files := folderReader{dir: dir, wayOut: "restore it from a backup of the cluster's ca folder"}
-	cert, err := files.read(fileCA)
+	cert, err := files.read(FileCA)
 	if err != nil {
 		return nil, err
 	}
@@ -172,13 +164,13 @@ func LoadCA(dir string) (*CA, error) {
 		err = errors.New("holds more than one certificate")
 	}
 	if err != nil {
-		return nil, files.damaged(fileCA, err.Error())
+		return nil, files.damaged(FileCA, err.Error())
 	}
 	if ca.key, err = parseKey(key); err != nil {
 		return nil, files.damaged(fileCAKey, err.Error())
 	}
 	if !ca.key.Public().(ed25519.PublicKey).Equal(certs[0].PublicKey) {
-		return nil, files.damaged(fileCAKey, "is not the key of "+fileCA)
+		return nil, files.damaged(fileCAKey, "is not the key of "+FileCA)
 	}
 	ca.cert, ca.cluster = certs[0], cluster
 	return ca, nil

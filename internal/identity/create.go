@@ -337,9 +337,9 @@ func (b *builder) buildMember(dir string, m Member) error {
 	}{
 		{FileIdentity, who, publicMode},
 		{FileCluster, cluster, publicMode},
-		{fileCA, b.ca.Certificate(), publicMode},
-		{fileCertificate, cert, publicMode},
-		{fileKey, key, secretMode},
+		{FileCA, b.ca.Certificate(), publicMode},
+		{FileCertificate, cert, publicMode},
+		{FileKey, key, secretMode},
 	} {
 		if err := writeNew(filepath.Join(dir, f.name), f.data, f.mode); err != nil {
 			return err

@@ -32,9 +32,9 @@ type Credentials struct {
 
 	mu struct {
 		sync.Mutex
-		checked   time.Time // when the files were last looked at
-		loaded    stamps    // what they were when they were last taken over
-		complaint string    // the last error that was logged since
+		checked time.Time // when the files were last looked at
+		loaded  stamps    // what they were when they were last taken over
+		refused *stamps   // what they were when a complaint was last logged since
 	}
 }
 
@@ -181,6 +181,9 @@ type stamps [3]os.FileInfo
 
 func (s stamps) same(t stamps) bool {
 	for i := range s {
+		if s[i] == nil && t[i] == nil {
+			continue // not there, then and now
+		}
 		if s[i] == nil || t[i] == nil || !os.SameFile(s[i], t[i]) || s[i].Size() != t[i].Size() || !s[i].ModTime().Equal(t[i].ModTime()) {
 			return false
 		}
@@ -209,7 +212,7 @@ func (c *Credentials) read() (*secrets, stamps, error) {
 
 func (c *Credentials) stat() (s stamps) {
 	for i, path := range [...]string{c.files.CA, c.files.Certificate, c.files.Key} {
-		// An error leaves nil, which equals nothing: the reading will tell.
+		// An error leaves nil; what it was, the reading will tell.
 		if info, err := os.Stat(path); err == nil {
 			s[i] = info
 		}
@@ -244,13 +247,13 @@ func (c *Credentials) reload() {
 		err = old.succeeds(s, now)
 	}
 	if err != nil {
-		if text := err.Error(); text != c.mu.complaint {
-			c.mu.complaint = text
+		if c.mu.refused == nil || !c.mu.refused.same(seen) {
+			c.mu.refused = &seen
 			c.logger().Warn("new credentials are not fit for use, the old ones stay", "certificate", c.files.Certificate, "error", err)
 		}
 		return
 	}
-	c.mu.loaded, c.mu.complaint = seen, ""
+	c.mu.loaded, c.mu.refused = seen, nil
 	c.current.Store(s)
 	c.logger().Info("new credentials in use", "certificate", c.files.Certificate, "expires", s.tls.Leaf.NotAfter)
 }

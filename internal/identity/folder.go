@@ -16,15 +16,21 @@ import (
 	"atoll/quorum"
 )
 
-// Names of the files that CreateCluster writes and people come across.
+// Names of files: of what a member's folder holds, and of the context file
+// that CreateCluster writes for a client.
 const (
-	FileIdentity = "identity.json"
-	FileCluster  = "cluster.json"
-	FileContext  = "client.json"
+	FileIdentity    = "identity.json"
+	FileCluster     = "cluster.json"
+	FileCA          = "ca.crt" // in the CA's folder, too
+	FileCertificate = "node.crt"
+	FileKey         = "node.key"
+	FileContext     = "client.json"
+
+	fileCAKey = "ca.key"
 )
 
 // memberFiles are what every member's folder holds.
-var memberFiles = [...]string{FileIdentity, FileCluster, fileCA, fileCertificate, fileKey}
+var memberFiles = [...]string{FileIdentity, FileCluster, FileCA, FileCertificate, FileKey}
 
 // resetLabel keeps the stateless reset key apart from whatever else may be
 // derived from a node's key.
@@ -59,7 +65,7 @@ func openFolder(dir string, now time.Time) (*Folder, error) {
 	if err := m.agree(); err != nil {
 		return nil, err
 	}
-	files := Files{CA: m.path(fileCA), Certificate: m.path(fileCertificate), Key: m.path(fileKey)}
+	files := Files{CA: m.path(FileCA), Certificate: m.path(FileCertificate), Key: m.path(FileKey)}
 	credentials, err := LoadCredentials(files)
 	if err == nil {
 		err = credentials.Check(now)
@@ -73,7 +79,7 @@ func openFolder(dir string, now time.Time) (*Folder, error) {
 	}
 	f := &Folder{Dir: dir, ID: m.identity.ID, Name: m.identity.Name, Cluster: m.cluster,
 		Configuration: configuration, Credentials: credentials, key: m.key}
-	if path := m.path(fileKey); readableByOthers(path) {
+	if path := m.path(FileKey); readableByOthers(path) {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("%s is a private key and other users can read it: chmod 600 %[1]s", path))
 	}
 	return f, nil
@@ -184,7 +190,7 @@ func checkFolder(dir string) error {
 	var members []string
 	for _, e := range entries {
 		for _, name := range memberFiles {
-			found = found || e.Name() == name
+			found = found || e.Name() == name && name != FileCA // the CA's folder has that one, too
 		}
 		if _, err := os.Stat(filepath.Join(dir, e.Name(), FileIdentity)); err == nil {
 			members = append(members, filepath.Join(dir, e.Name()))
@@ -240,8 +246,8 @@ func (m *member) agree() error {
 	public := m.key.Public().(ed25519.PublicKey)
 	c, others, differ := odd([]claim{
 		{FileIdentity, string(m.identity.ID)},
-		{fileCertificate, string(NodeIDOf(m.cert.PublicKey.(ed25519.PublicKey)))},
-		{fileKey, string(NodeIDOf(public))},
+		{FileCertificate, string(NodeIDOf(m.cert.PublicKey.(ed25519.PublicKey)))},
+		{FileKey, string(NodeIDOf(public))},
 	})
 	if differ {
 		return m.mismatch(c.file, fmt.Sprintf("is that of node %s, but this folder is that of node %s", c.value, others))
@@ -249,14 +255,14 @@ func (m *member) agree() error {
 	c, others, differ = odd([]claim{
 		{FileIdentity, string(m.identity.Cluster)},
 		{FileCluster, string(m.cluster.Cluster)},
-		{fileCA, string(m.caOf)},
-		{fileCertificate, string(m.holder.Cluster)},
+		{FileCA, string(m.caOf)},
+		{FileCertificate, string(m.holder.Cluster)},
 	})
 	if differ {
 		return m.mismatch(c.file, fmt.Sprintf("is of cluster %s, but this folder is of cluster %s", c.value, others))
 	}
 	if m.holder.Role != RoleNode {
-		return m.mismatch(fileCertificate, fmt.Sprintf("is that of %v, not of a node", m.holder))
+		return m.mismatch(FileCertificate, fmt.Sprintf("is that of %v, not of a node", m.holder))
 	}
 	self, ok := m.cluster.Member(m.identity.ID)
 	switch {
@@ -280,7 +286,7 @@ func (m *member) certificate(err error) error {
 	if !ok {
 		return err
 	}
-	files := map[Part]string{PartCA: fileCA, PartCertificate: fileCertificate, PartKey: fileKey}
+	files := map[Part]string{PartCA: FileCA, PartCertificate: FileCertificate, PartKey: FileKey}
 	f := &FolderError{File: m.path(files[e.Part]), Class: Certificate, Err: err, Problem: fmt.Sprintf("isn't accepted (%s): %s", e.Which, e.Detail)}
 	switch {
 	case e.Which == NotYetValid:
@@ -288,7 +294,7 @@ func (m *member) certificate(err error) error {
 	case e.Part == PartCA:
 		f.WayOut = "check this host's clock; a CA that has ended must be replaced on all members"
 	default:
-		f.WayOut = "have the cluster's CA make a new certificate for " + fileKey + " (and check this host's clock)"
+		f.WayOut = "have the cluster's CA make a new certificate for " + FileKey + " (and check this host's clock)"
 	}
 	return f
 }

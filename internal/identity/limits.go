@@ -10,13 +10,13 @@ const (
 	// MaxClusterID is the largest length of a cluster's id in bytes.
 	MaxClusterID = 64
 	// MaxFileSize is the largest size in bytes of any file that this package
-	// reads. A cluster file of quorum.MaxMembers members has a tenth of it.
+	// reads. The largest cluster file fits.
 	MaxFileSize = 1 << 20
 	// MaxCAs is how many CA certificates may be trusted at a time: one, and
 	// its successors while they replace it.
 	MaxCAs = 8
 	// MaxAddresses is how many addresses a member may have.
-	MaxAddresses = 16
+	MaxAddresses = 8
 	// MaxEndpoints is how many endpoints a context file may hold.
 	MaxEndpoints = 1024
 
