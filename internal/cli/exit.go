@@ -6,6 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"syscall"
+
+	"atoll/abd"
+	"atoll/client"
+	"atoll/env"
+	"atoll/internal/identity"
+	"atoll/internal/store"
+	"atoll/internal/transport"
 )
 
 // The exit codes of every program. Scripts depend on them.
@@ -95,14 +102,51 @@ func as[T error](code int) exitRule {
 	return exitRule{func(err error) bool { _, ok := errors.AsType[T](err); return ok }, code}
 }
 
+// class matches the errors of package identity that are of a class.
+func class(c identity.Class, code int) exitRule {
+	return exitRule{func(err error) bool { return identity.ClassOf(err) == c }, code}
+}
+
+// denied matches the refusal of a node that says that our role doesn't allow
+// what we asked.
+func denied(err error) bool {
+	r, ok := errors.AsType[*env.Refused](err)
+	return ok && r.Reason == env.ReasonDenied
+}
+
 // exitRules is the one table from errors to exit codes. The first rule that
 // matches counts: what says more about the outcome stands before what it may
 // wrap.
 func exitRules() []exitRule {
 	return []exitRule{
 		as[*UsageError](ExitUsage),
-		as[*PreconditionError](ExitPrecondition),
+		as[*abd.SizeError](ExitUsage), // found before anything was sent
 		is(ErrInterrupted, ExitInterrupted),
+
+		// How an operation ended.
+		is(client.ErrNotFound, ExitNotFound),
+		as[*client.UnknownError](ExitUnknown),
+		as[*client.NoQuorumError](ExitNoQuorum),
+
+		// Who we are, and whom we met.
+		class(identity.Damaged, ExitDamaged),
+		class(identity.Precondition, ExitPrecondition),
+		class(identity.Certificate, ExitDenied),
+		as[*transport.WrongNodeError](ExitDamaged),
+		{denied, ExitDenied},
+
+		// What this machine has.
+		as[*store.DamageError](ExitDamaged),
+		as[*store.InUseError](ExitPrecondition),
+		as[*store.FormatError](ExitPrecondition),
+		is(store.ErrNoStore, ExitPrecondition),
+		is(store.ErrExists, ExitPrecondition),
+		as[*transport.ListenError](ExitPrecondition),
+		as[*PreconditionError](ExitPrecondition),
+
+		// No endpoint could be used, for no reason above: nothing was asked.
+		as[*client.UnreachableError](ExitNoQuorum),
+
 		is(context.Canceled, ExitInterrupted),
 		is(fs.ErrPermission, ExitPrecondition),
 		is(fs.ErrNotExist, ExitPrecondition),

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
+
+	"atoll/internal/identity"
 )
 
 // The names of the shared flags. Each stands on the leaves that honour it.
@@ -52,8 +54,11 @@ func ConnectionFlags() []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.StringSliceFlag{
 			Name: FlagEndpoints, Aliases: []string{"e"}, EnvVars: []string{Environment(FlagEndpoints)},
-			Usage:  "`HOST:PORT`,... where replicas listen; may be repeated; without it, those of the context",
-			Action: func(_ *urfave.Context, all []string) error { return checkEndpoints(all) },
+			Usage: "`HOST:PORT`,... where replicas listen; may be repeated; without it, those of the context",
+			Action: func(_ *urfave.Context, all []string) error {
+				_, err := parseEndpoints(all)
+				return err
+			},
 		},
 		&urfave.PathFlag{
 			Name: FlagContext, EnvVars: []string{Environment(FlagContext)},
@@ -74,11 +79,21 @@ func ConnectionFlags() []urfave.Flag {
 	}
 }
 
-func checkEndpoints(all []string) error {
-	if slices.Contains(all, "") {
-		return Usagef("--%s: an endpoint is empty", FlagEndpoints)
+// parseEndpoints returns the addresses to dial, or a usage error that says
+// how one is written.
+func parseEndpoints(all []string) ([]string, error) {
+	var endpoints []string
+	for _, e := range all {
+		if e == "" {
+			return nil, Usagef("--%s: an endpoint is empty", FlagEndpoints)
+		}
+		address, err := identity.ParseEndpoint(e)
+		if err != nil {
+			return nil, Usagef("--%s: %s", FlagEndpoints, withoutPackage(err.Error()))
+		}
+		endpoints = append(endpoints, address)
 	}
-	return nil
+	return endpoints, nil
 }
 
 // TimeoutFlag bounds an operation, which what names: "the put".

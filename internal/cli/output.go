@@ -38,6 +38,28 @@ func printJSON(w io.Writer, v any, indent string) error {
 	return e.Encode(v)
 }
 
+// PrintObject prints v in JSONFormat or LinesFormat.
+func PrintObject(w io.Writer, format Format, v any) error {
+	if format == LinesFormat {
+		return PrintLine(w, v)
+	}
+	return PrintJSON(w, v)
+}
+
+// Pairs prints names and values, in turn, as two aligned columns.
+func Pairs(w io.Writer, pairs ...string) error {
+	width := 0
+	for i := 0; i < len(pairs); i += 2 {
+		width = max(width, utf8.RuneCountInString(pairs[i]))
+	}
+	var b strings.Builder
+	for i := 0; i+1 < len(pairs); i += 2 {
+		fmt.Fprintf(&b, "%-*s  %s\n", width, pairs[i], pairs[i+1])
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
 // Base64 is the value of the "encoding" of a JSON object whose bytes aren't
 // all UTF-8.
 const Base64 = "base64"
@@ -166,6 +188,14 @@ func (s *Sequence) Add(object any, raw string, cells ...string) error {
 	}
 	_, err := io.WriteString(s.w, lead+strings.TrimSuffix(line.String(), "\n"))
 	return err
+}
+
+// Break prints what was added, after an error that ends the sequence early.
+func (s *Sequence) Break() error {
+	if s.format == TableFormat {
+		return s.table.Flush()
+	}
+	return nil
 }
 
 // End prints what must follow the last object.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -71,11 +72,11 @@ func RunContext(ctx context.Context, app *urfave.App, args []string) int {
 // command line one that says how to write it.
 func report(w io.Writer, l *line, err error) {
 	prefix := strings.ReplaceAll(l.name(), " ", ": ")
-	text := err.Error()
-	if errors.Is(err, context.Canceled) {
+	text := withoutPackage(oneLine(err.Error()))
+	if ExitCode(err) == ExitInterrupted {
 		text = ErrInterrupted.Error()
 	}
-	fmt.Fprintf(w, "%s: %s\n", prefix, oneLine(text))
+	fmt.Fprintf(w, "%s: %s\n", prefix, text)
 	if _, ok := errors.AsType[*UsageError](err); ok {
 		fmt.Fprintf(w, "usage: %s (%s --help tells more)\n", usageLine(l), l.name())
 	}
@@ -85,6 +86,20 @@ func report(w io.Writer, l *line, err error) {
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
+
+// withoutPackage drops the names of our packages from the front of an error:
+// they help who reads code, and stand in the way of who reads a terminal.
+func withoutPackage(s string) string {
+	for {
+		name, rest, ok := strings.Cut(s, ": ")
+		if !ok || !slices.Contains(packages[:], name) {
+			return s
+		}
+		s = rest
+	}
+}
+
+var packages = [...]string{"abd", "client", "identity", "quorum", "server", "store", "tags", "transport"}
 
 // settleEnvironment unsets the variables that must not count. The library
 // takes one that is set but empty for a value, and complains about the value

@@ -214,6 +214,8 @@ func TestEnvironment(t *testing.T) {
 		{map[string]string{"ATOLL_TIMEOUT": "soon"}, "", "", 2, `"soon" as duration value from environment variable "ATOLL_TIMEOUT"`},
 		{nil, "--timeout 0s", "", 2, "--timeout must be more than 0, not 0s"},
 		{nil, "-e ,", "", 2, "an endpoint is empty"},
+		{nil, "-e [::1]:7400 -e a:1", "[[::1]:7400 a:1] flag, table default, 5s default", 0, ""},
+		{nil, "-e ::1", "", 2, "--endpoints: \"::1\""},
 	} {
 		t.Run("", func(t *testing.T) {
 			for _, name := range []string{"ATOLL_OUTPUT", "ATOLL_ENDPOINTS", "ATOLL_TIMEOUT"} {

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"atoll/client"
+	"atoll/internal/cli"
+	"atoll/tags"
+)
+
+const (
+	// fillClients is how many writes of the keys are in flight at least.
+	fillClients = 64
+	// errorPause keeps a client from spinning on operations that fail at
+	// once.
+	errorPause = 10 * time.Millisecond
+)
+
+// registers is what a workload needs of a *client.Client.
+type registers interface {
+	Put(ctx context.Context, key string, value []byte) (tags.Tag, error)
+	Get(ctx context.Context, key string) (client.Value, error)
+}
+
+// workload is what bench does: a closed loop for each client.
+type workload struct {
+	op        string // "put", "get" or "mixed"
+	clients   int
+	valueSize int // bytes
+	keys      int
+	duration  time.Duration
+	stderr    io.Writer // for progress
+}
+
+// result is what came out of a workload.
+type result struct {
+	workload
+	took      time.Duration // until the last operation ended
+	latencies histogram     // of the operations that were done
+	errors    uint64        // operations that were certainly not done
+	unknown   uint64        // operations that were done or not
+	first     error         // of errors and unknown
+	stall     time.Duration // the longest time in which none was done
+}
+
+// fill writes every key once.
+func (w *workload) fill(ctx context.Context, c registers) error {
+	bar := cli.NewProgress(w.stderr, "writing keys", int64(w.keys))
+	defer bar.End()
+	group, ctx := errgroup.WithContext(ctx)
+	var next, done atomic.Int64
+	for range min(max(w.clients, fillClients), w.keys) {
+		source := newSource(w)
+		group.Go(func() error {
+			for i := next.Add(1) - 1; i < int64(w.keys); i = next.Add(1) - 1 {
+				if _, err := c.Put(ctx, keyName(int(i)), source.value()); err != nil {
+					return err
+				}
+				bar.Set(done.Add(1))
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// run runs the workload until its duration is over, or ctx ends. Operations
+// in flight at the end of the duration are waited for, and count: stopping
+// them would leave their outcomes unknown. Those that ctx ended don't count.
+func (w *workload) run(ctx context.Context, c registers) *result {
+	begin := time.Now()
+	pulse := newPulse(begin)
+	over := begin.Add(w.duration)
+	stopBar := w.showProgress(begin)
+	workers := make([]worker, w.clients)
+	var all sync.WaitGroup
+	for i := range workers {
+		workers[i] = worker{workload: w, source: newSource(w), pulse: pulse}
+		all.Go(func() { workers[i].run(ctx, c, over) })
+	}
+	all.Wait()
+	end := time.Now()
+	stopBar()
+	r := &result{workload: *w, took: end.Sub(begin), stall: pulse.longest(end)}
+	for i := range workers {
+		r.latencies.merge(&workers[i].latencies)
+		r.errors += workers[i].errors
+		r.unknown += workers[i].unknown
+		if r.first == nil {
+			r.first = workers[i].first
+		}
+	}
+	return r
+}
+
+// showProgress draws the time that has passed, until the returned function is
+// called.
+func (w *workload) showProgress(begin time.Time) (stop func()) {
+	if !cli.IsTerminal(w.stderr) {
+		return func() {}
+	}
+	bar := cli.NewProgress(w.stderr, "measuring "+w.op, int64(w.duration/time.Millisecond))
+	done := make(chan struct{})
+	var drawing sync.WaitGroup
+	drawing.Go(func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				bar.End()
+				return
+			case now := <-tick.C:
+				bar.Set(int64(min(now.Sub(begin), w.duration) / time.Millisecond))
+			}
+		}
+	})
+	return func() {
+		close(done)
+		drawing.Wait()
+	}
+}
+
+// worker is one client of a workload.
+type worker struct {
+	*workload
+	source    *source
+	pulse     *pulse
+	latencies histogram
+	errors    uint64
+	unknown   uint64
+	first     error
+}
+
+func (w *worker) run(ctx context.Context, c registers, over time.Time) {
+	for ctx.Err() == nil {
+		begin := time.Now()
+		if !begin.Before(over) {
+			return
+		}
+		err := w.one(ctx, c)
+		end := time.Now()
+		switch {
+		case err == nil:
+			w.latencies.add(end.Sub(begin))
+			w.pulse.beat(end)
+			continue
+		case ctx.Err() != nil:
+			return // interrupted: it says nothing about the cluster
+		}
+		if _, ok := errors.AsType[*client.UnknownError](err); ok {
+			w.unknown++
+		} else {
+			w.errors++
+		}
+		if w.first == nil {
+			w.first = err
+		}
+		pause(ctx, errorPause)
+	}
+}
+
+// one does one operation.
+func (w *worker) one(ctx context.Context, c registers) error {
+	key := keyName(w.source.IntN(w.keys))
+	if w.op == "put" || w.op == "mixed" && w.source.Uint64()&1 == 0 {
+		_, err := c.Put(ctx, key, w.source.value())
+		return err
+	}
+	_, err := c.Get(ctx, key)
+	if errors.Is(err, client.ErrNotFound) {
+		// All were written before; somebody else deletes them.
+		return fmt.Errorf("key %s: %w", key, err)
+	}
+	return err
+}
+
+func keyName(i int) string { return "k" + strconv.Itoa(i) }
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// source makes keys and values, for one goroutine.
+type source struct {
+	*rand.Rand
+	size int
+}
+
+func newSource(w *workload) *source {
+	return &source{Rand: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), size: w.valueSize}
+}
+
+// value returns a fresh value of random bytes: nothing on the way can
+// compress it, or have seen it before.
+func (s *source) value() []byte {
+	b := make([]byte, 0, s.size+8)
+	for len(b) < s.size {
+		b = binary.LittleEndian.AppendUint64(b, s.Uint64())
+	}
+	return b[:s.size]
+}
+
+// pulse finds the longest time in which nothing was done. It errs upwards, by
+// as long as a goroutine waits between the end of an operation and its beat.
+type pulse struct {
+	begin time.Time
+	last  atomic.Int64 // since begin, in ns
+	gap   atomic.Int64 // ns
+}
+
+func newPulse(begin time.Time) *pulse { return &pulse{begin: begin} }
+
+// beat says that an operation was done at t.
+func (p *pulse) beat(t time.Time) {
+	now := int64(t.Sub(p.begin))
+	for {
+		last := p.last.Load()
+		if now <= last {
+			return // another was done later, and has said so already
+		}
+		if p.last.CompareAndSwap(last, now) {
+			p.widen(now - last)
+			return
+		}
+	}
+}
+
+func (p *pulse) widen(gap int64) {
+	for old := p.gap.Load(); gap > old; old = p.gap.Load() {
+		if p.gap.CompareAndSwap(old, gap) {
+			return
+		}
+	}
+}
+
+// longest returns the longest gap between begin, the beats and end.
+func (p *pulse) longest(end time.Time) time.Duration {
+	p.beat(end)
+	return time.Duration(p.gap.Load())
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"atoll/client"
+	"atoll/quorum"
+)
+
+// statusObject is what `status -o json` prints.
+type statusObject struct {
+	Cluster string         `json:"cluster"`
+	Config  configObject   `json:"config"`
+	Live    liveObject     `json:"live"`
+	Members []memberObject `json:"members"`
+}
+
+type configObject struct {
+	Index     uint64           `json:"index"`
+	Quorum    string           `json:"quorum"`
+	Tolerates quorum.Tolerance `json:"tolerates"`
+}
+
+// liveObject says what the members that answered can do together.
+type liveObject struct {
+	Members int  `json:"members"`
+	Reads   bool `json:"reads"`
+	Writes  bool `json:"writes"`
+}
+
+type memberObject struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	Addresses []string `json:"addresses"`
+	// State is "up" or "silent"; the fields after Silence are there when it
+	// is up.
+	State   string      `json:"state"`
+	Silence string      `json:"silence,omitempty"`
+	Node    *nodeObject `json:"node,omitempty"`
+}
+
+type nodeObject struct {
+	Version    string  `json:"version"`
+	PID        int     `json:"pid"`
+	Uptime     float64 `json:"uptime_s"`
+	Config     uint64  `json:"config_index"`
+	Keys       int64   `json:"keys"`
+	Tombstones int64   `json:"tombstones"`
+	Bytes      int64   `json:"bytes"`
+	Appended   uint64  `json:"journal_appended"`
+	Durable    uint64  `json:"journal_durable"`
+}
+
+// PrintStatus prints what a cluster says of itself, in any format but raw.
+func PrintStatus(w io.Writer, format Format, s client.Status) error {
+	if format != TableFormat {
+		return PrintObject(w, format, statusJSON(s))
+	}
+	names := make(map[quorum.NodeID]string)
+	for _, m := range s.Members {
+		names[m.ID] = m.Name
+	}
+	tolerance := s.Configuration.Tolerance().Text(func(id quorum.NodeID) string {
+		if names[id] != "" {
+			return names[id]
+		}
+		return string(id)
+	})
+	live := liveOf(s)
+	err := Pairs(w,
+		"cluster", string(s.Cluster),
+		"configuration", fmt.Sprintf("%d: %v of %d members", s.Configuration.Index(), s.Configuration.System(), len(s.Configuration.Members())),
+		"tolerates deaths", tolerance,
+		"now", fmt.Sprintf("%d of %d members answer; reads %s, writes %s", live.Members, len(s.Members), works(live.Reads), works(live.Writes)))
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(w, "\n"); err != nil {
+		return err
+	}
+	t := NewTable(w, "NAME", "ID", "ADDRESS", "STATE", "PID", "UPTIME", "KEYS", "DELETED", "DISK")
+	for _, m := range s.Members {
+		cells := []string{orDash(m.Name), string(m.ID), orDash(strings.Join(m.Addresses, ","))}
+		if m.Status == nil {
+			cells = append(cells, "silent: "+oneLine(m.Silence), "", "", "", "", "")
+		} else {
+			u := m.Status.Usage
+			cells = append(cells, "up", strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
+				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
+		}
+		if err := t.Row(cells...); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+func statusJSON(s client.Status) statusObject {
+	o := statusObject{
+		Cluster: string(s.Cluster),
+		Config: configObject{
+			Index:     uint64(s.Configuration.Index()),
+			Quorum:    s.Configuration.System().String(),
+			Tolerates: s.Configuration.Tolerance(),
+		},
+		Live:    liveOf(s),
+		Members: []memberObject{},
+	}
+	for _, m := range s.Members {
+		e := memberObject{ID: string(m.ID), Name: m.Name, Addresses: append([]string{}, m.Addresses...), State: "silent", Silence: m.Silence}
+		if n := m.Status; n != nil {
+			e.State, e.Silence = "up", ""
+			e.Node = &nodeObject{
+				Version: n.Version, PID: n.Process, Uptime: n.Uptime.Seconds(), Config: uint64(n.Configuration),
+				Keys: n.Usage.Keys, Tombstones: n.Usage.Tombstones, Bytes: n.Usage.Bytes,
+				Appended: uint64(n.Appended), Durable: uint64(n.Durable),
+			}
+		}
+		o.Members = append(o.Members, e)
+	}
+	return o
+}
+
+// liveOf counts the members that answered.
+func liveOf(s client.Status) liveObject {
+	var up quorum.Set
+	for _, m := range s.Members {
+		if i, ok := s.Configuration.Place(m.ID); ok && m.Status != nil {
+			up = up.Add(i)
+		}
+	}
+	return liveObject{Members: up.Len(), Reads: s.Configuration.IsRead(up), Writes: s.Configuration.IsWrite(up)}
+}
+
+func works(b bool) string {
+	if b {
+		return "work"
+	}
+	return "have NO QUORUM"
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// Bytes returns a number of bytes for people: "0 B", "17.3 MiB".
+func Bytes(n int64) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	value, unit := float64(n)/1024, 0
+	for value >= 1024 && unit < len(byteUnits)-1 {
+		value /= 1024
+		unit++
+	}
+	return fmt.Sprintf("%.1f %s", value, byteUnits[unit])
+}
+
+var byteUnits = [...]string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}

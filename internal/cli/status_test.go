@@ -1,0 +1,83 @@
+package cli_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"atoll/client"
+	"atoll/internal/cli"
+	"atoll/quorum"
+	"atoll/replica"
+)
+
+func testStatus(t *testing.T) client.Status {
+	t.Helper()
+	c, err := quorum.NewConfiguration(0, []quorum.NodeID{"n1", "n2", "n3"}, quorum.System{Kind: quorum.Threshold, Get: 1, Put: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := func(id quorum.NodeID, name, address string) client.MemberStatus {
+		return client.MemberStatus{
+			Member: replica.Member{ID: id, Name: name, Addresses: []string{address}},
+			Status: &replica.Status{
+				Node: id, Version: "v1", Process: 42, Uptime: 90 * time.Second, Appended: 7, Durable: 6,
+				Usage: replica.Usage{Keys: 3, Tombstones: 1, Bytes: 5 << 20},
+			},
+		}
+	}
+	return client.Status{Cluster: "c1", Configuration: c, Members: []client.MemberStatus{
+		up("n1", "a", "127.0.0.1:7400"),
+		{Member: replica.Member{ID: "n2", Name: "b", Addresses: []string{"127.0.0.1:7401"}}, Silence: "no answer"},
+		up("n3", "c", "[::1]:7402"),
+	}}
+}
+
+func TestPrintStatusTable(t *testing.T) {
+	var out bytes.Buffer
+	if err := cli.PrintStatus(&out, cli.TableFormat, testStatus(t)); err != nil {
+		t.Fatal(err)
+	}
+	const want = `cluster           c1
+configuration     0: get=1,put=3 of 3 members
+tolerates deaths  reads: any 2 of 3; writes: any 0 of 3
+now               2 of 3 members answer; reads work, writes have NO QUORUM
+
+NAME  ID  ADDRESS         STATE              PID  UPTIME  KEYS  DELETED  DISK
+a     n1  127.0.0.1:7400  up                 42   1m30s   3     1        5.0 MiB
+b     n2  127.0.0.1:7401  silent: no answer
+c     n3  [::1]:7402      up                 42   1m30s   3     1        5.0 MiB
+`
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+// TestPrintStatusJSON pins the names that scripts read.
+func TestPrintStatusJSON(t *testing.T) {
+	var out bytes.Buffer
+	if err := cli.PrintStatus(&out, cli.LinesFormat, testStatus(t)); err != nil {
+		t.Fatal(err)
+	}
+	const node = `"node":{"version":"v1","pid":42,"uptime_s":90,"config_index":0,"keys":3,"tombstones":1,"bytes":5242880,"journal_appended":7,"journal_durable":6}`
+	const want = `{"cluster":"c1",` +
+		`"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0}}},` +
+		`"live":{"members":2,"reads":true,"writes":false},"members":[` +
+		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up",` + node + `},` +
+		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent","silence":"no answer"},` +
+		`{"id":"n3","name":"c","addresses":["[::1]:7402"],"state":"up",` + node + `}]}` + "\n"
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for _, c := range []struct {
+		n    int64
+		want string
+	}{{0, "0 B"}, {1023, "1023 B"}, {1024, "1.0 KiB"}, {1<<20 - 1, "1024.0 KiB"}, {5 << 30, "5.0 GiB"}, {1<<63 - 1, "8.0 EiB"}} {
+		if got := cli.Bytes(c.n); got != c.want {
+			t.Errorf("Bytes(%d) = %s, want %s", c.n, got, c.want)
+		}
+	}
+}
