@@ -121,13 +121,7 @@ func (p *Process) Restart() error {
 	p.up, p.failure = true, nil
 	p.started, p.drawn = 0, 0
 	p.mailboxes = make(map[env.Mailbox]*mailbox)
-	life := p.life
-	if p.w.cfg.Rules.ReuseIDs {
-		life = 1
-	}
-	base := fold(mix(p.w.cfg.Seed), p.hash)
-	p.idHigh = draw(base, life, forIdentity)
-	p.idLow = uint16(draw(p.idHigh, life, forIdentity))
+	p.idHigh, p.idLow = p.identity(p.life)
 	if p.boot == nil {
 		return nil
 	}
@@ -138,6 +132,16 @@ func (p *Process) Restart() error {
 	}
 	p.stepper = stepper
 	return nil
+}
+
+// identity returns the random part of the operation ids of a life.
+func (p *Process) identity(life uint64) (high uint64, low uint16) {
+	if p.w.cfg.Rules.ReuseIDs {
+		life = 1
+	}
+	base := fold(mix(p.w.cfg.Seed), p.hash)
+	high = draw(base, life, forIdentity)
+	return high, uint16(draw(high, life, forIdentity))
 }
 
 // Crash kills the process, as kill -9 does: its coroutines unwind without

@@ -1,0 +1,381 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"atoll/env"
+	"atoll/quorum"
+)
+
+// Script drives a world by commands, one a line, and says what happened in a
+// transcript that is the same in every run. Time stands still and every
+// message between two processes is held unless a command says otherwise.
+//
+// The processes:
+//
+//	node a b c        start nodes
+//	client p q        start clients
+//	crash a           kill the process: what wasn't written is lost
+//	powerloss a [n]   kill it, and lose what wasn't synced but n groups
+//	restart a         begin its next life
+//	stall a           from now on no commit of a ends
+//	sync a            end the commit that is under way, and stall no more
+//	disk a key        show the record, and the durable one if that is another
+//
+// The operations, whose names the ScriptConfig says:
+//
+//	write p k x       begin the operation "write" on p, with arguments k, x
+//	cancel p          end the scope of p's operation
+//	pending           say which operations are under way
+//
+// The messages. LINK is from->to, either of which may be *; NAME is the first
+// word of a message's description and may be left out:
+//
+//	deliver LINK NAME the first held message that fits arrives
+//	deliver-all LINK NAME
+//	                  all arrive that are held now
+//	copy LINK NAME    a copy of it arrives, and it stays held
+//	drop LINK NAME    it is lost
+//	drop-all LINK NAME
+//	exchange p a b    held messages among these processes arrive, in the
+//	                  order in which they were sent, until there are none
+//	held              list the held messages
+//	cut LINK          from now on what is sent there is lost
+//	mend LINK         undo cut
+//
+// And time:
+//
+//	advance 200ms     time passes, and what wasn't answered is sent again
+type Script struct {
+	World *World
+
+	cfg     ScriptConfig
+	out     strings.Builder
+	sending []Observation // of one message to several, not printed yet
+	running []*run
+}
+
+// ScriptConfig says what a script works with.
+type ScriptConfig struct {
+	// World is what the world is like. Its Link, Sync, Intercept, Observe and
+	// Trace are the script's own.
+	World Config
+	// Boot builds the steppers of nodes.
+	Boot Boot
+	// Operations are the operations that commands name.
+	Operations map[string]Operation
+	// Describe puts a message into words, the first of which is its name. Nil:
+	// World.Describe.
+	Describe func(m env.Message) string
+}
+
+// Operation is an operation that a script can begin on a process. It returns
+// what the transcript says of its result.
+type Operation func(process quorum.NodeID, e env.Env, args []string) (string, error)
+
+// run is an operation under way.
+type run struct {
+	process *Process
+	text    string
+	scope   *Scope
+	result  string
+}
+
+// scriptSettleLimit is how many messages an exchange delivers at most: more
+// are a loop.
+const scriptSettleLimit = 10_000
+
+// NewScript returns a script over an empty world.
+func NewScript(cfg ScriptConfig) *Script {
+	s := &Script{cfg: cfg}
+	now := Constant(0)
+	cfg.World.Link = func(_, _ quorum.NodeID) Link { return Link{Delay: now} }
+	cfg.World.Sync = func(quorum.NodeID) Delay { return now }
+	cfg.World.Intercept = func(Transit) Fate { return Hold }
+	cfg.World.Observe = s.observe
+	cfg.World.Trace = func(on *Process, e env.Event) {
+		s.print("trace   %s: %s %s %s", on.id, e.Name, e.Key, s.World.TagText(e.Tag))
+	}
+	s.World = New(cfg.World)
+	if s.cfg.Describe == nil {
+		s.cfg.Describe = s.World.Describe
+	}
+	return s
+}
+
+// Do runs commands and returns what happened. A command that makes no sense
+// ends the run with an "error:" line.
+func (s *Script) Do(commands string) string {
+	s.out.Reset()
+	for line := range strings.Lines(commands) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		err := s.command(words[0], words[1:])
+		s.settle()
+		if err != nil {
+			s.print("error: %s: %v", strings.TrimSpace(line), err)
+			break
+		}
+	}
+	return s.out.String()
+}
+
+// settle lets everything happen that is due, and reports operations that
+// have ended.
+func (s *Script) settle() {
+	s.World.Settle()
+	s.flush()
+	s.running = slices.DeleteFunc(s.running, func(r *run) bool {
+		if !r.scope.Done() {
+			return false
+		}
+		if err := r.scope.Err(); err != nil {
+			s.print("failed  %s: %s: %v", r.process.id, r.text, err)
+		} else {
+			s.print("done    %s: %s: %s", r.process.id, r.text, r.result)
+		}
+		return true
+	})
+}
+
+func (s *Script) print(format string, args ...any) {
+	s.flush()
+	fmt.Fprintf(&s.out, format+"\n", args...)
+}
+
+// flush prints the message that was being sent, once for all whom it went to.
+func (s *Script) flush() {
+	if len(s.sending) == 0 {
+		return
+	}
+	first := s.sending[0]
+	fmt.Fprintf(&s.out, "send    %s->", first.From.id)
+	for i, o := range s.sending {
+		if i > 0 {
+			s.out.WriteByte(',')
+		}
+		s.out.WriteString(string(o.To.id))
+	}
+	fmt.Fprintf(&s.out, ": %s\n", s.cfg.Describe(first.Message))
+	s.sending = s.sending[:0]
+}
+
+func (s *Script) observe(o Observation) {
+	if o.What == Sent {
+		if len(s.sending) > 0 && (s.sending[0].From != o.From || s.sending[0].Message != o.Message) {
+			s.flush()
+		}
+		s.sending = append(s.sending, o)
+		return
+	}
+	switch o.What {
+	case Arrived:
+		s.print("deliver %s->%s: %s", o.From.id, o.To.id, s.cfg.Describe(o.Message))
+	case ArrivedTooLate:
+		s.print("late    %s->%s: %s", o.From.id, o.To.id, s.cfg.Describe(o.Message))
+	case Lost:
+		s.print("lost    %s->%s: %s", o.From.id, o.To.id, s.cfg.Describe(o.Message))
+	case Synced:
+		s.print("sync    %s", o.Process.id)
+	case Failed:
+		s.print("down    %s: %v", o.Process.id, o.Process.failure)
+	}
+}
+
+func (s *Script) command(name string, args []string) error {
+	if op := s.cfg.Operations[name]; op != nil {
+		return s.begin(name, op, args)
+	}
+	switch name {
+	case "node", "client", "crash", "powerloss", "restart", "stall", "sync", "cancel", "disk":
+		return s.onProcesses(name, args)
+	case "deliver", "deliver-all", "copy", "drop", "drop-all", "cut", "mend":
+		return s.onLinks(name, args)
+	case "exchange":
+		return s.exchange(args)
+	case "held":
+		for _, h := range s.World.Held() {
+			s.print("held    %s->%s: %s", h.From.id, h.To.id, s.cfg.Describe(h.Message))
+		}
+		return nil
+	case "pending":
+		for _, r := range s.running {
+			s.print("pending %s: %s", r.process.id, r.text)
+		}
+		return nil
+	case "advance":
+		if len(args) != 1 {
+			return errors.New("want a duration")
+		}
+		d, err := time.ParseDuration(args[0])
+		if err == nil {
+			s.World.RunFor(d)
+		}
+		return err
+	}
+	return errors.New("no such command")
+}
+
+// begin starts an operation.
+func (s *Script) begin(name string, op Operation, args []string) error {
+	if len(args) == 0 {
+		return errors.New("want a process")
+	}
+	p, err := s.process(args[0])
+	if err != nil {
+		return err
+	}
+	r := &run{process: p, text: strings.Join(append([]string{name}, args[1:]...), " "), scope: p.Scope(0)}
+	r.scope.Start(func(e env.Env) (err error) {
+		r.result, err = op(p.id, e, args[1:])
+		return err
+	})
+	s.running = append(s.running, r)
+	return nil
+}
+
+func (s *Script) process(id string) (*Process, error) {
+	if p := s.World.Process(quorum.NodeID(id)); p != nil {
+		return p, nil
+	}
+	return nil, fmt.Errorf("no process %q", id)
+}
+
+// onProcesses runs a command about processes.
+func (s *Script) onProcesses(name string, args []string) error {
+	if len(args) == 0 {
+		return errors.New("want a process")
+	}
+	switch name {
+	case "node", "client":
+		for _, id := range args {
+			if name == "client" {
+				s.World.AddClient(quorum.NodeID(id))
+			} else if _, err := s.World.AddNode(quorum.NodeID(id), s.cfg.Boot); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	p, err := s.process(args[0])
+	if err != nil {
+		return err
+	}
+	if p.disk == nil && (name == "stall" || name == "sync" || name == "disk") {
+		return errors.New("not a node")
+	}
+	switch name {
+	case "crash":
+		p.Crash()
+	case "powerloss":
+		keep := 0
+		if len(args) > 1 {
+			keep, err = strconv.Atoi(args[1])
+		}
+		if err == nil {
+			p.PowerLoss(keep)
+		}
+		return err
+	case "restart":
+		if p.up {
+			return errors.New("it is up")
+		}
+		return p.Restart()
+	case "stall":
+		p.Stall()
+	case "sync":
+		p.Unstall()
+	case "disk":
+		return s.disk(p, args[1:])
+	case "cancel":
+		for _, r := range s.running {
+			if r.process == p {
+				r.scope.Cancel()
+			}
+		}
+	}
+	return nil
+}
+
+// onLinks runs a command about messages.
+func (s *Script) onLinks(command string, args []string) error {
+	if len(args) == 0 || len(args) > 2 {
+		return errors.New("want from->to, and perhaps a name")
+	}
+	from, to, ok := strings.Cut(args[0], "->")
+	if !ok {
+		return fmt.Errorf("%q is not from->to", args[0])
+	}
+	if command == "cut" || command == "mend" {
+		for _, f := range s.World.processes {
+			for _, t := range s.World.processes {
+				if f != t && fits(from, f) && fits(to, t) {
+					f.linkTo(t).cut = command == "cut"
+				}
+			}
+		}
+		return nil
+	}
+	found := false
+	for i := 0; i < len(s.World.held); {
+		h := &s.World.held[i]
+		if !fits(from, h.From) || !fits(to, h.To) || len(args) > 1 && args[1] != s.name(h.Message) {
+			i++
+			continue
+		}
+		found = true
+		switch command {
+		case "deliver":
+			s.World.Release(i)
+			return nil
+		case "copy":
+			s.World.Copy(i)
+			return nil
+		case "drop":
+			s.World.Discard(i)
+			return nil
+		case "deliver-all":
+			s.World.Release(i)
+		case "drop-all":
+			s.World.Discard(i)
+		}
+	}
+	if !found {
+		s.print("nothing %s", strings.Join(args, " "))
+	}
+	return nil
+}
+
+func fits(pattern string, p *Process) bool { return pattern == "*" || pattern == string(p.id) }
+
+// name returns the first word of a message's description.
+func (s *Script) name(m env.Message) string {
+	name, _, _ := strings.Cut(s.cfg.Describe(m), " ")
+	return name
+}
+
+// exchange delivers held messages among the given processes, or all.
+func (s *Script) exchange(ids []string) error {
+	for _, id := range ids {
+		if _, err := s.process(id); err != nil {
+			return err
+		}
+	}
+	among := func(p *Process) bool { return len(ids) == 0 || slices.Contains(ids, string(p.id)) }
+	for range scriptSettleLimit {
+		i := slices.IndexFunc(s.World.held, func(h Held) bool { return among(h.From) && among(h.To) })
+		if i < 0 {
+			return nil
+		}
+		s.World.Release(i)
+		s.settle()
+	}
+	return errors.New("these processes never fall silent")
+}
