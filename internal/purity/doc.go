@@ -37,8 +37,8 @@
 // # How
 //
 // The test parses and type-checks the sources itself, with the standard
-// library and the modules on which pure folders depend read from source, and
-// bodies of functions left out. It opens every file through package os and
+// library and the modules on which pure folders depend read from source, as
+// far as their declarations need it. It opens every file through package os and
 // runs no command: so `go test` knows what the result depends on, and doesn't
 // serve a cached pass after a change elsewhere in the module.
 //

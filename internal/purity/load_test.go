@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -154,7 +155,31 @@ func (o *outside) folder(importPath string) (string, error) {
 	return "", fmt.Errorf("no source of package %q in the standard library or in go.mod", importPath)
 }
 
+// inner are packages, and all below them, that packages which pure code may
+// import use for themselves. They are most of the source, and no type of
+// theirs is part of what those offer, so they are left empty; what is missing
+// in consequence has an unknown type, which is reported where it is used.
+var inner = []string{"internal", "runtime", "syscall", "os", "net", "crypto"}
+
+func isInner(importPath string) bool {
+	first, _, _ := strings.Cut(importPath, "/")
+	return slices.Contains(inner, first)
+}
+
+// below is the importer for what a package outside of the module imports.
+type below struct{ *outside }
+
 // Import implements types.Importer.
+func (b below) Import(importPath string) (*types.Package, error) {
+	if isInner(importPath) {
+		p := types.NewPackage(importPath, path.Base(importPath))
+		p.MarkComplete()
+		return p, nil
+	}
+	return b.outside.Import(importPath)
+}
+
+// Import implements types.Importer, for what the module imports.
 func (o *outside) Import(importPath string) (*types.Package, error) {
 	if importPath == "unsafe" {
 		return types.Unsafe, nil
@@ -171,7 +196,7 @@ func (o *outside) Import(importPath string) (*types.Package, error) {
 		return nil, err
 	}
 	config := types.Config{
-		Importer:         o,
+		Importer:         below{o},
 		IgnoreFuncBodies: true,
 		FakeImportC:      true,
 		Sizes:            types.SizesFor("gc", o.context.GOARCH),
