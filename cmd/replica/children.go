@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"atoll/internal/cli"
+	"atoll/internal/identity"
+)
+
+const (
+	// startTimeout is how long a replica of a dev cluster may take until it
+	// serves: it may have a journal to replay.
+	startTimeout = 30 * time.Second
+	// stopTimeout is how long it may take to end once its input has.
+	stopTimeout = 5 * time.Second
+	logFile     = "replica.log"
+)
+
+// child is a replica of a dev cluster: this executable again, as a process of
+// its own.
+type child struct {
+	serving serving
+	folder  string
+	cmd     *exec.Cmd
+	input   io.Closer     // its standard input: it ends when this does
+	done    chan struct{} // closed when the process has ended
+	err     error         // how, before done is closed
+}
+
+// children are the replicas of a dev cluster.
+type children struct {
+	all []*child
+}
+
+// startChildren starts a replica for each member of the cluster in dir, and
+// waits until all serve. On an error none is left.
+func startChildren(ctx context.Context, dir string, cluster identity.ClusterFile) (*children, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cs := &children{all: make([]*child, len(cluster.Members))}
+	errs := make([]error, len(cluster.Members))
+	var wg sync.WaitGroup
+	for i, m := range byName(cluster.Members) {
+		wg.Go(func() { cs.all[i], errs[i] = startChild(ctx, self, filepath.Join(dir, m.Name)) })
+	}
+	wg.Wait()
+	cs.all = slices.DeleteFunc(cs.all, func(c *child) bool { return c == nil })
+	if err := errors.Join(errs...); err != nil {
+		cs.stop()
+		return nil, err
+	}
+	return cs, nil
+}
+
+// startChild starts the replica in folder. It is in a process group of its
+// own, so that a Ctrl-C at the terminal reaches only its parent, which then
+// ends it; and it ends by itself when the parent is gone.
+func startChild(ctx context.Context, self, folder string) (*child, error) {
+	log, err := os.OpenFile(filepath.Join(folder, logFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	c := &child{
+		folder: folder,
+		cmd:    exec.Command(self, "run", "--data-dir", folder, "--metrics", "127.0.0.1:0", "--until-eof", "--output", "json"),
+		done:   make(chan struct{}),
+	}
+	c.cmd.Stderr = log
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.cmd.Env = childEnvironment()
+	input, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	output, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	c.input = input
+	ready := make(chan error, 1)
+	go func() {
+		ready <- json.NewDecoder(bufio.NewReader(output)).Decode(&c.serving)
+		_, _ = io.Copy(io.Discard, output)
+		c.err = c.cmd.Wait()
+		close(c.done)
+	}()
+	return c, c.await(ctx, ready)
+}
+
+// await waits until the child serves; if it doesn't, it is ended.
+func (c *child) await(ctx context.Context, ready <-chan error) error {
+	timeout := time.NewTimer(startTimeout)
+	defer timeout.Stop()
+	var err error
+	select {
+	case err = <-ready:
+		if err == nil {
+			return nil
+		}
+		err = &childError{name: filepath.Base(c.folder), log: filepath.Join(c.folder, logFile), last: lastLine(filepath.Join(c.folder, logFile))}
+	case <-timeout.C:
+		err = cli.Preconditionf("replica %s doesn't serve after %v, see %s", filepath.Base(c.folder), startTimeout, filepath.Join(c.folder, logFile))
+	case <-ctx.Done():
+		err = cli.ErrInterrupted
+	}
+	c.stop()
+	if ended := (*childError)(nil); errors.As(err, &ended) {
+		ended.code = c.cmd.ProcessState.ExitCode()
+	}
+	return err
+}
+
+// childError says that a replica ended instead of serving.
+type childError struct {
+	name, log, last string
+	code            int
+}
+
+func (e *childError) Error() string {
+	return fmt.Sprintf("replica %s ended before it served: %s (log: %s)", e.name, e.last, e.log)
+}
+
+// ExitCode is the replica's own: what stopped it stops the cluster.
+func (e *childError) ExitCode() int { return e.code }
+
+// kill ends the process as a power cut would: with SIGKILL.
+func (c *child) kill() error {
+	if err := c.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-c.done
+	return nil
+}
+
+// stop asks the process to end, and after a while makes it.
+func (c *child) stop() {
+	c.input.Close()
+	timeout := time.NewTimer(stopTimeout)
+	defer timeout.Stop()
+	select {
+	case <-c.done:
+	case <-timeout.C:
+		_ = c.cmd.Process.Kill()
+		<-c.done
+	}
+}
+
+// stop ends all that still run, at once.
+func (cs *children) stop() {
+	var wg sync.WaitGroup
+	for _, c := range cs.all {
+		wg.Go(c.stop)
+	}
+	wg.Wait()
+}
+
+// lines are the children as a table shows them.
+func (cs *children) lines() []memberLine {
+	var lines []memberLine
+	for _, c := range cs.all {
+		l := memberLine{Name: c.serving.Name, ID: c.serving.Node, PID: c.serving.PID, Folder: c.folder}
+		if len(c.serving.Addresses) > 0 {
+			l.Address = c.serving.Addresses[0]
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// childEnvironment is this environment without what would change a child's
+// settings behind its command line.
+func childEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		for _, flag := range []string{flagDataDir, flagListen, flagMetrics, cli.FlagOutput} {
+			if name := cli.Environment(flag) + "="; len(v) >= len(name) && v[:len(name)] == name {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// lastLine returns the last line of a log, for an error that must fit on one.
+func lastLine(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	last := "it said nothing"
+	for line := range bytesLines(b) {
+		last = line
+	}
+	return last
+}

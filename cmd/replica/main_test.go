@@ -1,0 +1,37 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"testing"
+
+	"atoll/internal/cli"
+)
+
+// beReplica makes the test binary behave as the replica program: the tests
+// start real processes, and those are this binary again.
+const beReplica = "ATOLL_TEST_BE_REPLICA"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beReplica) != "" {
+		main()
+	}
+	os.Setenv(beReplica, "1")
+	os.Exit(m.Run())
+}
+
+// run runs a command line in this process and returns how it ended and what
+// it printed.
+func run(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return runContext(t.Context(), args...)
+}
+
+func runContext(ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	a := app()
+	a.Writer, a.ErrWriter = &out, &errs
+	code = cli.RunContext(ctx, a, append([]string{"replica"}, args...))
+	return code, out.String(), errs.String()
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"atoll/client"
+	"atoll/internal/identity"
+)
+
+// startCluster starts n replicas as processes of their own in dir, creating
+// the cluster if dir is empty.
+func startCluster(t *testing.T, dir string, n int, quorum string) *children {
+	t.Helper()
+	cluster, err := existingCluster(dir)
+	if err != nil {
+		ports := make([]int, n)
+		if err := freePorts(ports); err != nil {
+			t.Fatal(err)
+		}
+		if cluster, err = createCluster(dir, loopbackMembers(ports), quorum, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cs, err := startChildren(t.Context(), dir, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cs.stop)
+	return cs
+}
+
+func openClient(t *testing.T, dir string) *client.Client {
+	t.Helper()
+	cfg, err := client.LoadContext(filepath.Join(dir, identity.FileContext))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// failFast is the deadline of what can't succeed.
+const failFast = 700 * time.Millisecond
+
+// load is one writer for each key, which counts upwards as fast as it can.
+type load struct {
+	keys      int
+	attempted []int // by key: the largest number that a put was begun with
+	acked     []int // by key: the largest that a put returned nil for
+	workers   sync.WaitGroup
+	total     atomic.Int64
+	progress  chan struct{} // holds a token after another put was acked
+	failures  []error       // by key: why the writer ended, nil if it was asked to
+}
+
+func startLoad(ctx context.Context, c *client.Client, keys int) *load {
+	l := &load{keys: keys, attempted: make([]int, keys), acked: make([]int, keys), failures: make([]error, keys), progress: make(chan struct{}, 1)}
+	for k := range keys {
+		l.workers.Go(func() {
+			for n := 1; ctx.Err() == nil; n++ {
+				l.attempted[k] = n
+				if _, err := c.Put(ctx, loadKey(k), []byte(strconv.Itoa(n))); err != nil {
+					if !errors.Is(err, context.Canceled) {
+						l.failures[k] = err
+					}
+					return
+				}
+				l.acked[k] = n
+				l.total.Add(1)
+				select {
+				case l.progress <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	return l
+}
+
+func loadKey(k int) string { return fmt.Sprintf("load/%02d", k) }
+
+// reach waits until that many puts were acked.
+func (l *load) reach(t *testing.T, puts int64) {
+	t.Helper()
+	for l.total.Load() < puts {
+		select {
+		case <-l.progress:
+		case <-t.Context().Done():
+			t.Fatal("the test ended before the load got there")
+		}
+	}
+}
+
+// check reads every key: its value is one that was acked last, or one begun
+// after it whose outcome nobody knows.
+func (l *load) check(t *testing.T, c *client.Client) {
+	t.Helper()
+	for k := range l.keys {
+		v, err := c.Get(t.Context(), loadKey(k))
+		if errors.Is(err, client.ErrNotFound) && l.acked[k] == 0 {
+			continue
+		}
+		if err != nil {
+			t.Fatalf("get %s: %v", loadKey(k), err)
+		}
+		got, err := strconv.Atoi(string(v.Bytes))
+		if err != nil || got < l.acked[k] || got > l.attempted[k] {
+			t.Errorf("%s = %q, want a number from %d (acked) to %d (begun)", loadKey(k), v.Bytes, l.acked[k], l.attempted[k])
+		}
+	}
+}
+
+func TestEveryAckedWriteSurvivesTheDeathOfAllReplicas(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	for round := range 3 {
+		cs := startCluster(t, dir, 3, "majority")
+		c := openClient(t, dir)
+		ctx, cancel := context.WithCancel(t.Context())
+		l := startLoad(ctx, c, 32)
+		l.reach(t, int64(500*(round+1)))
+		var killing sync.WaitGroup
+		for _, k := range cs.all {
+			killing.Go(func() {
+				if err := k.kill(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		killing.Wait()
+		cancel()
+		l.workers.Wait()
+		startCluster(t, dir, 3, "majority")
+		l.check(t, openClient(t, dir))
+	}
+}
+
+func TestTheDeathOfOneReplicaFailsNobody(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	cs := startCluster(t, dir, 3, "majority")
+	c := openClient(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	l := startLoad(ctx, c, 16)
+	l.reach(t, 500)
+	if err := cs.all[1].kill(); err != nil {
+		t.Fatal(err)
+	}
+	l.reach(t, l.total.Load()+2000)
+	cancel()
+	l.workers.Wait()
+	for k, err := range l.failures {
+		if err != nil {
+			t.Errorf("the writer of %s failed: %v", loadKey(k), err)
+		}
+	}
+	l.check(t, c)
+}
+
+func TestWithoutAQuorumNothingIsWrittenAndNothingInvented(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	cs := startCluster(t, dir, 3, "majority")
+	c := openClient(t, dir)
+	if _, err := c.Put(t.Context(), "k", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range cs.all[1:] {
+		if err := k.kill(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), failFast)
+	defer cancel()
+	_, err := c.Get(ctx, "k")
+	var none *client.NoQuorumError
+	if !errors.As(err, &none) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("get: %v, want a NoQuorumError that the deadline caused", err)
+	}
+	// The get phase of a put finds no quorum, so no put was sent.
+	_, err = c.Put(ctx, "k", []byte("w"))
+	if !errors.As(err, &none) {
+		t.Errorf("put: %v, want a NoQuorumError", err)
+	}
+	for _, name := range []string{"b", "c"} {
+		if !strings.Contains(err.Error(), name+": ") {
+			t.Errorf("put: %v, want it to name %s", err, name)
+		}
+	}
+}

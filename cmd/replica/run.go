@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"atoll/internal/cli"
+	"atoll/internal/identity"
+	"atoll/internal/server"
+)
+
+const (
+	flagListen   = "listen"
+	flagMetrics  = "metrics"
+	flagUntilEOF = "until-eof"
+
+	defaultLogLevel = slog.LevelInfo
+)
+
+// settingFlags are the settings of a node, which run uses and config show
+// explains.
+func settingFlags() []urfave.Flag {
+	return []urfave.Flag{
+		dataDirFlag("of the node, as init wrote it"),
+		&urfave.StringSliceFlag{
+			Name: flagListen, EnvVars: []string{cli.Environment(flagListen)},
+			Usage: "`HOST:PORT`,... to listen on; may be repeated; without it, the node's address in cluster.json",
+		},
+		&urfave.StringFlag{
+			Name: flagMetrics, EnvVars: []string{cli.Environment(flagMetrics)},
+			Usage: "loopback `HOST:PORT` for /metrics, /healthz and /debug/pprof; without it, none",
+		},
+	}
+}
+
+func runCommand() *urfave.Command {
+	return cli.Command{
+		Name:    "run",
+		Purpose: "run the node whose folder init wrote",
+		Details: `Serves until it is interrupted (SIGINT, SIGTERM), and prints one line once it
+serves. What was acknowledged is on disk: kill -9 loses nothing.`,
+		Examples: []string{
+			"replica run --data-dir cluster/a",
+			"replica run --data-dir cluster/a --listen 0.0.0.0:7400 --metrics 127.0.0.1:9400",
+		},
+		Flags: append(append(settingFlags(),
+			&urfave.BoolFlag{Name: flagUntilEOF, Usage: "end when standard input does, so that no parent can leave the node behind"},
+			cli.OutputFlag(cli.TableFormat, cli.JSONFormat),
+		), cli.LogFlags(defaultLogLevel)...),
+		Codes: []int{cli.ExitPrecondition, cli.ExitDenied, cli.ExitDamaged},
+		Run:   runNode,
+	}.Build()
+}
+
+// serving is what run prints once the node serves.
+type serving struct {
+	Node      string   `json:"node"`
+	Name      string   `json:"name"`
+	PID       int      `json:"pid"`
+	Addresses []string `json:"addresses"`
+	Metrics   string   `json:"metrics,omitempty"`
+}
+
+func runNode(c *urfave.Context) error {
+	dir, err := requiredDir(c)
+	if err != nil {
+		return err
+	}
+	folder, err := identity.OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	log := cli.Logger(c).With("node", folder.Name)
+	for _, w := range folder.Warnings {
+		log.Warn(w)
+	}
+	s, err := server.Start(server.Config{
+		Folder:  folder,
+		Listen:  c.StringSlice(flagListen),
+		Metrics: c.String(flagMetrics),
+		Version: cli.ThisBuild().Version,
+		Log:     log,
+	})
+	if err != nil {
+		return err
+	}
+	err = serve(c, folder, s)
+	if cerr := s.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func serve(c *urfave.Context, folder *identity.Folder, s *server.Server) error {
+	line := serving{Node: string(folder.ID), Name: folder.Name, PID: os.Getpid()}
+	for _, a := range s.Addrs() {
+		line.Addresses = append(line.Addresses, a.String())
+	}
+	if a := s.MetricsAddr(); a.IsValid() {
+		line.Metrics = a.String()
+	}
+	if err := printServing(c, line); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(c.Context)
+	defer cancel()
+	if c.Bool(flagUntilEOF) {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+	}
+	return s.Wait(ctx)
+}
+
+func printServing(c *urfave.Context, line serving) error {
+	if cli.OutputOf(c) == cli.JSONFormat {
+		return cli.PrintLine(c.App.Writer, line)
+	}
+	metrics := ""
+	if line.Metrics != "" {
+		metrics = ", metrics on " + line.Metrics
+	}
+	_, err := fmt.Fprintf(c.App.Writer, "%s (%s) serves on %s%s\n", line.Name, line.Node, strings.Join(line.Addresses, ", "), metrics)
+	return err
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"atoll/client"
+	"atoll/internal/cli"
+	"atoll/internal/identity"
+)
+
+// tour shows what a cluster does, on the real thing: every line that it
+// prints was done through client and quorums, and checked.
+func tour(c *urfave.Context, dir string, cs *children) error {
+	g := &guide{c: c, children: cs}
+	g.say("%d replicas, each a process with its own disk:", len(cs.all))
+	if err := printChildren(c.App.Writer, cs); err != nil {
+		return err
+	}
+	cfg, err := client.LoadContext(filepath.Join(dir, identity.FileContext))
+	if err != nil {
+		return err
+	}
+	if g.client, err = client.Open(c.Context, cfg); err != nil {
+		return err
+	}
+	defer g.client.Close()
+	return g.walk()
+}
+
+// guide is who leads the tour.
+type guide struct {
+	c        *urfave.Context
+	client   *client.Client
+	children *children
+}
+
+func (g *guide) say(format string, args ...any) {
+	fmt.Fprintf(g.c.App.Writer, "\n"+format+"\n", args...)
+}
+
+func (g *guide) walk() error {
+	steps := []func(context.Context) error{
+		g.putAndGet("greeting", "hello"),
+		g.overwrite,
+		g.killOne,
+		g.putAndGet("after-the-kill", "still here"),
+		g.readBack("greeting", "hello again"),
+		g.deleteAndList,
+		g.status,
+	}
+	for _, step := range steps {
+		if err := step(g.c.Context); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *guide) putAndGet(key, value string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		tag, err := g.client.Put(ctx, key, []byte(value))
+		if err != nil {
+			return err
+		}
+		g.say("put %s = %q: synced to the disks of a write quorum, under tag %v", key, value, tag)
+		return g.readBack(key, value)(ctx)
+	}
+}
+
+func (g *guide) readBack(key, want string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		got, err := g.client.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if string(got.Bytes) != want {
+			return fmt.Errorf("get %s returned %q after %q was put", key, got.Bytes, want)
+		}
+		g.say("get %s = %q", key, got.Bytes)
+		return nil
+	}
+}
+
+func (g *guide) overwrite(ctx context.Context) error {
+	first, err := g.client.Get(ctx, "greeting")
+	if err != nil {
+		return err
+	}
+	tag, err := g.client.Put(ctx, "greeting", []byte("hello again"))
+	if err != nil {
+		return err
+	}
+	if !first.Tag.Less(tag) {
+		return fmt.Errorf("the tag %v of a later write is not larger than %v", tag, first.Tag)
+	}
+	g.say("put greeting again: its tag is larger, %v", tag)
+	return nil
+}
+
+// killOne kills the last replica that runs, if a quorum is left without it.
+func (g *guide) killOne(ctx context.Context) error {
+	s, err := g.client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	t := s.Configuration.Tolerance()
+	if t.Reads.Any < 1 || t.Writes.Any < 1 {
+		g.say("%v tolerates no death: nobody is killed", s.Configuration.System())
+		return nil
+	}
+	victim := g.children.all[len(g.children.all)-1]
+	if err := victim.kill(); err != nil {
+		return err
+	}
+	g.say("kill -9 %d: replica %s is dead (%s)", victim.serving.PID, victim.serving.Name, t)
+	return nil
+}
+
+func (g *guide) deleteAndList(ctx context.Context) error {
+	if _, err := g.client.Delete(ctx, "greeting"); err != nil {
+		return err
+	}
+	if _, err := g.client.Get(ctx, "greeting"); !errors.Is(err, client.ErrNotFound) {
+		return fmt.Errorf("get of a deleted key: %v, want %v", err, client.ErrNotFound)
+	}
+	g.say("delete greeting; get greeting: %v; what is left:", client.ErrNotFound)
+	t := cli.NewTable(g.c.App.Writer, "KEY", "TAG")
+	for e, err := range g.client.List(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if err := t.Row(cli.Cell(e.Key), e.Tag.String()); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+func (g *guide) status(ctx context.Context) error {
+	s, err := g.client.Status(ctx)
+	if err != nil {
+		return err
+	}
+	g.say("status:")
+	return cli.PrintStatus(g.c.App.Writer, cli.TableFormat, s)
+}

@@ -1,0 +1,19 @@
+// Package server drives a replica.Node: it owns clock, disk and network.
+//
+// Three kinds of goroutine work on what arrives, and none waits for a caller:
+//
+//	session readers   decode frames and put messages into the inbox
+//	the loop          takes everything from the inbox, steps the node on each
+//	                  message, and lets answers go that depend on nothing
+//	                  that isn't durable yet; the others are held
+//	the committer     makes what the steps wrote durable, with one write and
+//	                  one sync for all of it, and lets the held answers go
+//
+// While the committer waits for the disk, the loop steps on: reads don't wait
+// for the syncs of others' writes, and the longer a sync takes the more it
+// carries. When more is held than a named limit, the loop waits, the inbox
+// fills, readers stop reading, and QUIC's flow control tells the senders.
+//
+// A failed commit ends the server: after a failed fsync nobody knows what the
+// disk holds (see replica.Store).
+package server

@@ -1,0 +1,52 @@
+package server
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what the server counts. Their names are stable: dashboards
+// depend on them (docs/OPERATIONS.md lists them).
+type metrics struct {
+	registry *prometheus.Registry
+	messages prometheus.Counter
+	turns    prometheus.Counter
+	dropped  prometheus.Counter
+	syncs    prometheus.Histogram
+}
+
+func newMetrics(s *Server) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		messages: prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_messages_total", Help: "Messages that the node has stepped."}),
+		turns:    prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_turns_total", Help: "Turns of the loop: messages per turn is the batching."}),
+		dropped:  prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_answers_dropped_total", Help: "Answers that their session couldn't take."}),
+		syncs: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "atoll_journal_sync_seconds",
+			Help:    "How long the journal's write and sync took.",
+			Buckets: prometheus.ExponentialBuckets(100e-6, 2, 16),
+		}),
+	}
+	gauge := func(name, help string, f func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
+	}
+	m.registry.MustRegister(m.messages, m.turns, m.dropped, m.syncs,
+		gauge("atoll_inbox_messages", "Messages that wait for the loop.", func() float64 { return float64(s.inbox.len()) }),
+		gauge("atoll_held_answers", "Answers that wait for the disk.", func() float64 { return float64(s.held.len()) }),
+		gauge("atoll_keys", "Registers that have a value.", func() float64 { return float64(s.store.Usage().Keys) }),
+		gauge("atoll_tombstones", "Registers that were deleted.", func() float64 { return float64(s.store.Usage().Tombstones) }),
+		gauge("atoll_disk_bytes", "Bytes on disk, journal included.", func() float64 { return float64(s.store.Usage().Bytes) }),
+		gauge("atoll_certificate_expiry_seconds", "Unix time at which the node's certificate ends.", func() float64 {
+			return float64(s.folder.Credentials.Expiry().Unix())
+		}),
+	)
+	return m
+}
+
+func (m *metrics) turn(messages int) {
+	m.turns.Inc()
+	m.messages.Add(float64(messages))
+}
+
+func (m *metrics) observeSync(d time.Duration) { m.syncs.Observe(d.Seconds()) }

@@ -1,0 +1,239 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"atoll/env"
+	"atoll/internal/identity"
+	"atoll/internal/store"
+	"atoll/internal/transport"
+	"atoll/quorum"
+	"atoll/replica"
+)
+
+// Config says what a server runs.
+type Config struct {
+	// Folder is the node's folder, opened and verified. Its store is in the
+	// same directory.
+	Folder *identity.Folder
+	// Listen are the addresses to listen on, "host:port". Default: those
+	// that the cluster's file gives for this node.
+	Listen []string
+	// Metrics is a loopback address, "host:port", for Prometheus metrics
+	// (/metrics), a health check (/healthz) and profiles (/debug/pprof/).
+	// Empty: none.
+	Metrics string
+	// Version is what the node says of its build.
+	Version string
+	// Log takes what happens. Default: nothing is logged.
+	Log *slog.Logger
+	// Rules breaks rules; only tests set it.
+	Rules replica.Rules
+}
+
+// Server is a running node.
+type Server struct {
+	log       *slog.Logger
+	folder    *identity.Folder
+	store     *store.Store
+	node      *replica.Node
+	transport *transport.Transport
+	inbox     *inbox
+	held      *held
+	metrics   *metrics
+	admin     *admin
+	started   time.Time
+
+	workers sync.WaitGroup
+	stop    sync.Once
+	stopped chan struct{} // closed when the server must end
+	err     error         // why, before stopped is closed; nil if asked to
+}
+
+// Start opens the node's store, listens, and serves. On an error nothing is
+// left running and the folder is as it was.
+func Start(cfg Config) (_ *Server, err error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox()}
+	s.metrics = newMetrics(s)
+	defer func() {
+		if err != nil {
+			s.release()
+		}
+	}()
+	if s.store, err = store.Open(store.Config{Dir: cfg.Folder.Dir, Log: cfg.Log, ObserveSync: s.metrics.observeSync}); err != nil {
+		return nil, err
+	}
+	// What an earlier life had written and not synced may have been read back
+	// by Open from the page cache: nothing of it is shown before it is durable.
+	s.store.Cut()
+	durable, err := s.store.Commit()
+	if err != nil {
+		return nil, err
+	}
+	s.held = newHeld(durable)
+	if err := s.newNode(cfg); err != nil {
+		return nil, err
+	}
+	listen := cfg.Listen
+	if len(listen) == 0 {
+		self, _ := cfg.Folder.Cluster.Member(cfg.Folder.ID)
+		listen = self.Addresses
+	}
+	s.transport, err = transport.New(transport.Config{
+		Self:              cfg.Folder.ID,
+		Cluster:           cfg.Folder.Cluster.Cluster,
+		Credentials:       cfg.Folder.Credentials,
+		Listen:            listen,
+		StatelessResetKey: cfg.Folder.StatelessResetKey(),
+		Handler:           (*handler)(s),
+		Log:               cfg.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Metrics != "" {
+		if s.admin, err = startAdmin(cfg.Metrics, s.metrics, cfg.Log); err != nil {
+			return nil, err
+		}
+	}
+	s.workers.Go(s.loop)
+	s.workers.Go(s.commit)
+	s.workers.Go(s.watchCertificate)
+	return s, nil
+}
+
+func (s *Server) newNode(cfg Config) error {
+	cluster := cfg.Folder.Cluster
+	nc := replica.Config{
+		Cluster:        cfg.Folder.Cluster.Cluster,
+		Self:           cfg.Folder.ID,
+		Configurations: quorum.Configurations{cfg.Folder.Configuration},
+		MaxValue:       cluster.MaxValue,
+		Facts: func() replica.Facts {
+			return replica.Facts{Version: cfg.Version, Process: os.Getpid(), Uptime: time.Since(s.started), Durable: s.held.durable()}
+		},
+		Rules: cfg.Rules,
+	}
+	for _, m := range cluster.Members {
+		nc.Members = append(nc.Members, replica.Member{ID: m.ID, Name: m.Name, Addresses: m.Addresses})
+	}
+	var err error
+	s.node, err = replica.New(nc, s.store)
+	return err
+}
+
+// Addrs are the addresses that the server listens on.
+func (s *Server) Addrs() []netip.AddrPort { return s.transport.Addrs() }
+
+// MetricsAddr is the address of the metrics listener, invalid if there is none.
+func (s *Server) MetricsAddr() netip.AddrPort {
+	if s.admin == nil {
+		return netip.AddrPort{}
+	}
+	return s.admin.addr
+}
+
+// Wait returns when the server has failed, with the reason, or when ctx ends,
+// with nil. The caller still has to Close the server.
+func (s *Server) Wait(ctx context.Context) error {
+	select {
+	case <-s.stopped:
+		return s.err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// fail ends the server because of err.
+func (s *Server) fail(err error) {
+	s.stop.Do(func() {
+		s.log.Error("stopping", "reason", err)
+		s.err = err
+		close(s.stopped)
+	})
+	s.inbox.close()
+	s.held.close()
+}
+
+// Close stops serving and closes the store, and returns why the server had
+// failed before, if it had. What was acked is durable, what wasn't may be lost.
+func (s *Server) Close() error {
+	s.stop.Do(func() { close(s.stopped) })
+	s.inbox.close()
+	s.held.close()
+	return errors.Join(s.err, s.release())
+}
+
+// release gives back what was acquired, in reverse order.
+func (s *Server) release() error {
+	var errs []error
+	if s.admin != nil {
+		errs = append(errs, s.admin.close())
+	}
+	if s.transport != nil {
+		errs = append(errs, s.transport.Close())
+	}
+	s.workers.Wait()
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// watchCertificate warns early that the node's certificate will end.
+func (s *Server) watchCertificate() {
+	tick := time.NewTicker(certificateCheck)
+	defer tick.Stop()
+	for {
+		if left := time.Until(s.folder.Credentials.Expiry()); left < certificateWarning {
+			s.log.Warn("the node's certificate ends soon", "file", s.folder.Dir+"/node.crt", "left", left.Round(time.Minute))
+		}
+		select {
+		case <-tick.C:
+		case <-s.stopped:
+			return
+		}
+	}
+}
+
+// handler takes what the transport brings.
+type handler Server
+
+// Messages leaves requests for the loop. It waits while the inbox is full.
+func (h *handler) Messages(session *transport.Session, in []transport.Incoming) {
+	items := make([]item, len(in))
+	for i, m := range in {
+		items[i] = item{
+			from:    env.Address{Node: session.Node(), Session: session.ID(), Conversation: m.Conversation},
+			message: m.Message,
+		}
+	}
+	h.inbox.put(items)
+}
+
+func (h *handler) Up(session *transport.Session) {
+	h.log.Debug("session up", "peer", session.Node(), "session", session.ID())
+}
+
+func (h *handler) Down(session *transport.Session, err error) {
+	h.log.Debug("session down", "peer", session.Node(), "session", session.ID(), "reason", err)
+}
+
+var errNotLoopback = errors.New("the metrics address must be on the loopback interface: it shows profiles and has no authentication")
+
+func checkLoopback(a netip.AddrPort) error {
+	if !a.Addr().IsLoopback() {
+		return fmt.Errorf("%v: %w", a, errNotLoopback)
+	}
+	return nil
+}
