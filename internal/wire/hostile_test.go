@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/replica"
 )
 
 // pack builds the body of a frame by hand, with fields of any type.
@@ -115,9 +118,7 @@ func TestHeader(t *testing.T) {
 			t.Errorf("%d: got %d, %v", c.size, n, err)
 		}
 	}
-	if bad := wantFormatError(t, make([]byte, wire.MaxFrame+1)); bad.Field != "frame" {
-		t.Errorf("a body above MaxFrame: %v", bad)
-	}
+	wantFormatError(t, pack(t, wire.KindPutAck, 1, []any{}, make([]byte, wire.MaxFrame)))
 }
 
 // Each is a well-formed frame in which one thing is wrong. The error names it.
@@ -173,6 +174,8 @@ func TestBadFields(t *testing.T) {
 		{"version beyond its type", "version", pack(t, wire.KindHello, 0, []any{1 << 16, "c", "n1"})},
 		{"hello of no node id", "node", pack(t, wire.KindHello, 0, []any{1, "c", "N1"})},
 		{"long cluster id", "cluster", pack(t, wire.KindHello, 0, []any{1, strings.Repeat("c", wire.MaxCluster+1), "n1"})},
+		{"cluster id is bin", "cluster", pack(t, wire.KindHello, 0, []any{1, []byte("c"), "n1"})},
+		{"cluster id is nil", "cluster", pack(t, wire.KindHello, 0, []any{1, nil, "n1"})},
 		{"long text", "text", pack(t, wire.KindRefused, 1, []any{1, strings.Repeat("t", wire.MaxText+1)})},
 		{"reason is a str", "reason", pack(t, wire.KindRefused, 1, []any{"full", ""})},
 		{"configuration of no members", "configuration", description([]any{[]any{0, "majority", []any{}}}, []any{}, 1)},
@@ -200,6 +203,25 @@ func TestBadFields(t *testing.T) {
 	}
 }
 
+// An error names the message, the field, the place and the problem.
+func TestErrorTexts(t *testing.T) {
+	for _, c := range []struct {
+		body []byte
+		want string
+		is   error
+	}{
+		{[]byte{0x93, 16, 1, 0x91, 0xc4, 9, 'k'}, "wire: bad get: key at byte 6: unexpected EOF", io.ErrUnexpectedEOF},
+		{[]byte{0x93, 16, 1, 0x91, 0xcd, 1, 0x2c}, "wire: bad get: key at byte 4: code 0xcd is not bin", nil},
+		{[]byte{0x93, 16}, "wire: bad frame: frame at byte 1: 3 elements in 1 bytes", nil},
+		{[]byte{0x93, 0xcd, 1, 0x2c, 1, 0x90}, "wire: unknown message, kind 300", nil},
+	} {
+		_, _, err := wire.DecodeFrame(c.body)
+		if err == nil || err.Error() != c.want || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%x: got %v, want %s", c.body, err, c.want)
+		}
+	}
+}
+
 func repeat(v any, n int) []any {
 	list := make([]any, n)
 	for i := range list {
@@ -208,7 +230,7 @@ func repeat(v any, n int) []any {
 	return list
 }
 
-// array32 is the header of an array, map, bin or str with a 32-bit length.
+// long is the header of an array, map, bin or str with a 32-bit length.
 func long(code byte, n uint32) msgpack.RawMessage {
 	return binary.BigEndian.AppendUint32([]byte{code}, n)
 }
@@ -226,14 +248,15 @@ func TestLyingLengths(t *testing.T) {
 		{"a map in it", pack(t, 300, 1, long(0xdf, 1<<32-1))},
 		{"a key", pack(t, wire.KindGet, 1, []any{long(0xc6, 1<<32-1)})},
 		{"a value", pack(t, wire.KindPut, 1, []any{[]byte("k"), []any{[]any{1, make([]byte, 16), 0}, false, long(0xc6, abd.LargestMaxValue)}})},
-		{"the items of a page", pack(t, wire.KindPage, 1, []any{long(0xdd, many)})},
-		{"few items of a page", pack(t, wire.KindPage, 1, []any{long(0xdd, abd.MaxPage)})},
-		{"configurations", pack(t, wire.KindDescription, 1, []any{"c", "n1", long(0xdd, many)})},
+		{"the items of a page", pack(t, wire.KindPage, 1, []any{long(0xdd, many), false})},
+		{"few items of a page", pack(t, wire.KindPage, 1, []any{long(0xdd, abd.MaxPage), false})},
+		{"configurations", pack(t, wire.KindDescription, 1, []any{"c", "n1", long(0xdd, many), []any{}, 1})},
+		{"members", pack(t, wire.KindDescription, 1, []any{"c", "n1", []any{}, long(0xdd, 4096), 1})},
 		{"an extra field", pack(t, wire.KindPutAck, 1, []any{long(0xdd, 1<<32-1)})},
 		{"an extra field's bytes", pack(t, wire.KindPutAck, 1, []any{long(0xc6, 1<<32-1)})},
 		{"an extra field's ext", pack(t, wire.KindPutAck, 1, []any{long(0xc9, 1<<32-1)})},
 	} {
-		if n := allocated(func() { wantFormatError(t, c.body) }); n > 64<<10 {
+		if n := allocated(func() { wantFormatError(t, c.body) }); n > 16<<10 {
 			t.Errorf("%s: %d bytes allocated for a frame of %d", c.name, n, len(c.body))
 		}
 	}
@@ -243,12 +266,9 @@ func TestLyingLengths(t *testing.T) {
 // neither stack nor heap.
 func TestDeepNesting(t *testing.T) {
 	const deep = wire.MaxFrame - 64
-	for _, opener := range []byte{0x91, 0x81} { // a map's key is nested as well
-		nest := bytes.Repeat([]byte{opener}, deep)
-		open := pack(t, wire.KindPutAck, 1, []any{msgpack.RawMessage(nest)})
-		if n := allocated(func() { wantFormatError(t, open) }); n > 64<<10 {
-			t.Errorf("%#x: %d bytes allocated", opener, n)
-		}
+	maps := pack(t, wire.KindPutAck, 1, []any{raw(bytes.Repeat([]byte{0x81}, 1<<20)...)}) // the keys are nested
+	if n := allocated(func() { wantFormatError(t, maps) }); n > 16<<10 {
+		t.Errorf("%d bytes allocated", n)
 	}
 	closed := append(bytes.Repeat([]byte{0x91}, deep), 0x90)
 	conversation, m, err := wire.DecodeFrame(pack(t, wire.KindPutAck, 1, []any{msgpack.RawMessage(closed)}))
@@ -274,8 +294,29 @@ func TestEncoderLimits(t *testing.T) {
 	wantLimit("value", &abd.Put{Key: "k", Record: abd.Record{Value: make([]byte, abd.LargestMaxValue+1)}})
 	wantLimit("items", &abd.Page{Items: make([]abd.Item, abd.MaxPage+1)})
 	wantLimit("limit", &abd.List{Limit: -1})
+	wantLimit("limit", &abd.List{Limit: 1 << 31})
 	wantLimit("cluster", &wire.Hello{Cluster: quorum.ClusterID(strings.Repeat("c", wire.MaxCluster+1))})
 
+	known := &replica.Description{Cluster: "c", Node: "n1", Members: make([]replica.Member, 2000)}
+	for i := range known.Members {
+		known.Members[i] = replica.Member{ID: "n1", Addresses: slices.Repeat([]string{strings.Repeat("a", wire.MaxAddress)}, wire.MaxAddresses)}
+	}
+	wantLimit("frame", known)
+
+	for _, m := range []env.Message{
+		&replica.Status{Node: "Not An Id"},
+		&replica.Description{Cluster: "c", Node: "n1", Configurations: quorum.Configurations{
+			configuration(1, "majority", "n1"), configuration(0, "majority", "n1"),
+		}},
+	} {
+		if b, err := e.AppendFrame(prefix, 1, m); err == nil || string(b) != "kept" {
+			t.Errorf("%+v: got %q, %v, want an error", m, b, err)
+		}
+	}
+}
+
+// The largest messages that the protocols send fit into a frame.
+func TestLargestMessages(t *testing.T) {
 	largest := &abd.Put{Key: abd.Key(strings.Repeat("k", abd.MaxKey)), Record: abd.Record{Value: make([]byte, abd.LargestMaxValue)}}
 	wantSame(t, 1<<64-1, largest)
 	page := &abd.Page{Items: make([]abd.Item, abd.MaxPage)}

@@ -17,22 +17,21 @@ import (
 // that exceeds what is left is refused at once, and skipping takes time in
 // proportion to the bytes.
 func (d *Decoder) skip(n int) {
-	for n > 0 && d.err == nil {
-		if n > d.in.left() {
+	for pending := uint64(n); pending > 0 && d.err == nil; {
+		if pending > uint64(d.in.left()) {
 			d.wrap("skipped field", io.ErrUnexpectedEOF)
 			return
 		}
 		code, _ := d.in.ReadByte()
-		n--
 		size, elements, ok := d.extent(code)
+		pending += elements - 1
 		switch {
 		case !ok:
 			d.fail("skipped field", "code %#02x is not MessagePack", code)
-		case size > uint64(d.in.left()), elements > uint64(d.in.left()):
+		case size > uint64(d.in.left()):
 			d.wrap("skipped field", io.ErrUnexpectedEOF)
 		default:
 			d.in.take(int(size))
-			n += int(elements)
 		}
 	}
 }

@@ -3,7 +3,10 @@ package wire_test
 import (
 	"bytes"
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
+	"weak"
 
 	"atoll/abd"
 	"atoll/env"
@@ -15,11 +18,16 @@ import (
 
 // laterFields are fields as a later version might add them.
 func laterFields(t *testing.T) [][]byte {
+	wide := make(map[string]int)
+	for i := range 20 {
+		wide[strings.Repeat("k", i)] = i
+	}
 	return [][]byte{
 		element(t, 5), element(t, nil), element(t, -1), element(t, 1.5), element(t, float32(1.5)), element(t, true),
 		element(t, "text"), element(t, make([]byte, 300)), element(t, make([]byte, 70000)),
 		element(t, []any{1, []any{}, map[string]any{"k": []any{2}}}),
 		element(t, repeat("x", 20)), element(t, repeat(1, 70000)),
+		element(t, wide), {0xdf, 0, 0, 0, 1, 1, 2}, // maps with lengths of 2 and 4 bytes
 		{0xd4, 9, 0}, append([]byte{0xd8, 9}, make([]byte, 16)...), // ext of 1 and 16 bytes
 		{0xc7, 1, 9, 0}, {0xc8, 0, 1, 9, 0}, {0xc9, 0, 0, 0, 1, 9, 0}, // ext with lengths of 1, 2 and 4 bytes
 	}
@@ -195,4 +203,22 @@ func TestAliasing(t *testing.T) {
 	if got.Key != "color" {
 		t.Errorf("the key changed with the body: %q", got.Key)
 	}
+}
+
+// A connection's decoder that waits for the next frame doesn't hold the last.
+func TestDecoderLetsGoOfTheBody(t *testing.T) {
+	var d wire.Decoder
+	decode := func() weak.Pointer[byte] {
+		b := pack(t, wire.KindGet, 1, []any{[]byte("k"), false}, make([]byte, 1000))
+		if _, _, err := d.DecodeFrame(b); err != nil {
+			t.Fatal(err)
+		}
+		return weak.Make(&b[0])
+	}
+	body := decode()
+	runtime.GC()
+	if body.Value() != nil {
+		t.Error("the body is still reachable")
+	}
+	runtime.KeepAlive(&d)
 }
