@@ -51,9 +51,9 @@ first error.`,
 			"client bench " + op + " --clients 512 --value-size 1000 --duration 30s -o json",
 		},
 		Flags: clusterFlags("each operation",
-			count("clients", defaultClients, "`N` operations at a time", 1, maxClients),
-			count("value-size", defaultValueSize, "`BYTES` in each value", 0, abd.LargestMaxValue),
-			count("keys", defaultKeys, "`N` keys to choose from", 1, 1<<30),
+			count("clients", defaultClients, "run `N` clients side by side, each with one operation at a time", 1, maxClients),
+			count("value-size", defaultValueSize, "write values of `N` bytes", 0, abd.LargestMaxValue),
+			count("keys", defaultKeys, "choose among `N` keys", 1, 1<<30),
 			durationFlag(),
 			cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat)),
 		Codes: cli.ConnectionCodes(cli.ExitUnknown),
@@ -84,7 +84,7 @@ func count(name string, value int, usage string, least, most int) urfave.Flag {
 
 func durationFlag() urfave.Flag {
 	return &urfave.DurationFlag{
-		Name: "duration", Aliases: []string{"d"}, Value: defaultDuration, Usage: "`DURATION` of the measurement, with its unit: 500ms, 30s, 5m",
+		Name: "duration", Aliases: []string{"d"}, Value: defaultDuration, Usage: "measure for `DURATION`, with its unit: 500ms, 30s, 5m",
 		Action: func(_ *urfave.Context, d time.Duration) error {
 			if d <= 0 {
 				return cli.Usagef("--duration must be more than 0, not %v", d)

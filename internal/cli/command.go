@@ -94,7 +94,7 @@ func checkCount(names string, args []string) error {
 		n++
 	}
 	if len(args) > n && !repeats {
-		return Usagef("unexpected argument %q", args[n])
+		return Usagef("unexpected argument %.60q", args[n])
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func ConnectionFlags() []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.StringSliceFlag{
 			Name: FlagEndpoints, Aliases: []string{"e"}, EnvVars: []string{Environment(FlagEndpoints)},
-			Usage: "`HOST:PORT`,... where replicas listen; may be repeated; without it, those of the context",
+			Usage: "find the cluster through the replicas at `HOST:PORT,...`; may be repeated; without it, through those that the context names",
 			Action: func(_ *urfave.Context, all []string) error {
 				_, err := parseEndpoints(all)
 				return err
@@ -62,19 +62,19 @@ func ConnectionFlags() []urfave.Flag {
 		},
 		&urfave.PathFlag{
 			Name: FlagContext, EnvVars: []string{Environment(FlagContext)},
-			Usage: "`FILE` with a cluster's endpoints and a client's certificate; without it, that of the dev cluster on this machine",
+			Usage: "read endpoints, CA, certificate and key from `FILE`; without it and --endpoints, from that of the dev cluster on this machine",
 		},
 		&urfave.PathFlag{
 			Name: FlagCACert, EnvVars: []string{Environment(FlagCACert)},
-			Usage: "`FILE` with the cluster's CA certificate, PEM; without it, that of the context",
+			Usage: "trust the CA whose certificate is in `FILE`, PEM; without it, that of the context",
 		},
 		&urfave.PathFlag{
 			Name: FlagCert, EnvVars: []string{Environment(FlagCert)},
-			Usage: "`FILE` with the client's certificate, PEM; without it, that of the context",
+			Usage: "show the certificate in `FILE`, PEM; without it, that of the context",
 		},
 		&urfave.PathFlag{
 			Name: FlagKey, EnvVars: []string{Environment(FlagKey)},
-			Usage: "`FILE` with the key of that certificate, PEM; without it, that of the context",
+			Usage: "use the key in `FILE`, PEM, which is that of the certificate; without it, that of the context",
 		},
 	}
 }
@@ -100,7 +100,7 @@ func parseEndpoints(all []string) ([]string, error) {
 func TimeoutFlag(what string) urfave.Flag {
 	return &urfave.DurationFlag{
 		Name: FlagTimeout, EnvVars: []string{Environment(FlagTimeout)}, Value: DefaultTimeout,
-		Usage: fmt.Sprintf("`DURATION` that %s may take, with its unit: 500ms, 5s, 1m", what),
+		Usage: fmt.Sprintf("let %s take no longer than `DURATION`, with its unit: 500ms, 5s, 1m", what),
 		Action: func(_ *urfave.Context, d time.Duration) error {
 			if d <= 0 {
 				return Usagef("--%s must be more than 0, not %v", FlagTimeout, d)
@@ -120,7 +120,7 @@ func OutputFlag(formats ...Format) urfave.Flag {
 	list := strings.Join(names, "|")
 	return &urfave.StringFlag{
 		Name: FlagOutput, Aliases: []string{"o"}, EnvVars: []string{Environment(FlagOutput)}, Value: names[0],
-		Usage: "`FORMAT` of the result: " + list,
+		Usage: "print the result as `FORMAT`: " + list,
 		Action: func(_ *urfave.Context, s string) error {
 			if !slices.Contains(names, s) {
 				return Usagef("--%s %q: this command prints %s", FlagOutput, s, list)

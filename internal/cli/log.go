@@ -15,7 +15,7 @@ func LogFlags(level slog.Level) []urfave.Flag {
 	return []urfave.Flag{
 		&urfave.StringFlag{
 			Name: FlagLogLevel, EnvVars: []string{Environment(FlagLogLevel)}, Value: strings.ToLower(level.String()),
-			Usage: "`LEVEL` from which on messages are logged on stderr: " + strings.Join(logLevels, "|"),
+			Usage: "log on stderr what is of `LEVEL` or above: " + strings.Join(logLevels, "|"),
 			Action: func(_ *urfave.Context, s string) error {
 				if !slices.Contains(logLevels, strings.ToLower(s)) {
 					return Usagef("--%s %q: one of %s is wanted", FlagLogLevel, s, strings.Join(logLevels, ", "))
@@ -25,7 +25,7 @@ func LogFlags(level slog.Level) []urfave.Flag {
 		},
 		&urfave.StringFlag{
 			Name: FlagLogFormat, EnvVars: []string{Environment(FlagLogFormat)}, Value: "text",
-			Usage: "`FORMAT` of the log: text|json",
+			Usage: "log as `FORMAT`: text|json",
 			Action: func(_ *urfave.Context, s string) error {
 				if s != "text" && s != "json" {
 					return Usagef("--%s %q: text or json is wanted", FlagLogFormat, s)

@@ -145,10 +145,10 @@ func (p *parser) positional(token string) {
 	}
 	names := commandNames(children)
 	if s := closest(token, names); s != "" {
-		p.fail("unknown command %q; did you mean %q?", token, s)
+		p.fail("unknown command %.60q; did you mean %q?", token, s)
 		return
 	}
-	p.fail("unknown command %q; the commands are %s", token, strings.Join(names, ", "))
+	p.fail("unknown command %.60q; the commands are %s", token, strings.Join(names, ", "))
 }
 
 // flag takes a flag, with its value when that is the next element, and
@@ -229,18 +229,18 @@ func (p *parser) check() {
 // unknown reports a flag that the command doesn't have.
 func (p *parser) unknown(token, name string) {
 	if len(p.path) == 0 {
-		p.fail("unknown flag %s", token)
+		p.fail("unknown flag %.60s", token)
 		return
 	}
-	var names []string
+	names := []string{"help"}
 	for _, f := range p.path[len(p.path)-1].Flags {
 		names = append(names, f.Names()[0])
 	}
 	if s := closest(name, names); s != "" {
-		p.fail("unknown flag %s; did you mean --%s?", token, s)
+		p.fail("unknown flag %.60s; did you mean --%s?", token, s)
 		return
 	}
-	p.fail("unknown flag %s; if it is an argument, write -- before it", token)
+	p.fail("unknown flag %.60s; if it is an argument, write -- before it", token)
 }
 
 func findFlag(flags []urfave.Flag, name string) urfave.Flag {
@@ -273,8 +273,15 @@ func commandNames(commands []*urfave.Command) []string {
 	return names
 }
 
+// longestGuess is the length in bytes of the longest word for which closest
+// looks: nobody mistypes a longer one.
+const longestGuess = 40
+
 // closest returns the one of names that s was probably meant to be, or "".
 func closest(s string, names []string) string {
+	if len(s) > longestGuess {
+		return ""
+	}
 	best, least := "", 1+max(1, len(s)/3)
 	for _, n := range names {
 		if d := distance(s, n); d < least {
@@ -284,25 +291,31 @@ func closest(s string, names []string) string {
 	return best
 }
 
-// distance is the number of single-byte insertions, deletions and
-// replacements that make b of a.
+// distance is the number of single-byte insertions, deletions, replacements
+// and swaps of neighbours that make b of a.
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
 			cost := 1
-			if a[i] == b[j] {
+			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+			d := min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }
 
 // UsageError is a command line that makes no sense. Nothing was done.

@@ -102,6 +102,7 @@ func TestReorderRefuses(t *testing.T) {
 		{"bench cas", `unknown command "cas"; the commands are get, put`},
 		{"put k -5", "unknown flag -5; if it is an argument, write -- before it"},
 		{"put k v --timeuot 5s", "unknown flag --timeuot; did you mean --timeout?"},
+		{"put k v --hlep", "unknown flag --hlep; did you mean --help?"},
 		{"put k v ---timeout 5s", "unknown flag ---timeout; did you mean --timeout?"},
 		{"put k v -o", "the flag -o needs a value"},
 		{"put k v --clients 5", "unknown flag --clients; if it is an argument, write -- before it"},

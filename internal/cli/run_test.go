@@ -174,10 +174,10 @@ EXAMPLES
 
 FLAGS
       --timeout DURATION
-        DURATION that the wait may take, with its unit: 500ms, 5s, 1m (default 5s; environment
-        ATOLL_TIMEOUT)
+        let the wait take no longer than DURATION, with its unit: 500ms, 5s, 1m (default 5s;
+        environment ATOLL_TIMEOUT)
   -o, --output FORMAT
-        FORMAT of the result: table|json (default table; environment ATOLL_OUTPUT)
+        print the result as FORMAT: table|json (default table; environment ATOLL_OUTPUT)
   -y, --yes
         don't ask, do it
   -h, --help
