@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -25,7 +26,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must come. It is no measure.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // cluster makes credentials.
 type cluster struct {
@@ -139,10 +140,7 @@ func echo(s *transport.Session, in []transport.Incoming) {
 
 // put is a message with a value of some bytes.
 func put(size int) *abd.Put {
-	value := make([]byte, size)
-	for i := range value {
-		value[i] = byte(i * 7)
-	}
+	value := bytes.Repeat([]byte("0123456789abc"), size/13+1)[:size]
 	return &abd.Put{Key: "key", Record: abd.Record{Tag: tags.Tag{Seq: 1}, Value: value}}
 }
 
