@@ -58,7 +58,9 @@
 //     Page's more isn't: a page that lost it would end the list.
 //   - A message is added under a new number. Who doesn't know the number gets
 //     an [UnknownKindError] together with the conversation, and can refuse the
-//     request and keep the connection.
+//     request and keep the connection. It can be sure that it is a request,
+//     because a request keeps the kinds of its answers: a new kind of answer
+//     comes with a new kind of request.
 //   - A reason of a refusal that isn't known is read as env.ReasonUnknown.
 //   - Anything else (another order, type or meaning) is a new version, with a
 //     new [ALPN], so that two ends that don't share one never get to a frame.
@@ -77,6 +79,17 @@
 // it; here an error means that the connection can't be trusted any more.
 //
 // The encoder keeps to the same limits, so what it writes is always read.
+//
+// # Adding a message
+//
+// Declare the struct in its protocol's messages.go, with a method Message.
+// Then give it here a number in its protocol's range and a name (kinds.go), a
+// case in each of the two tables (kinds.go), two functions in the protocol's
+// file, a line in the table above, and samples in golden_test.go; run
+//
+//	go test ./internal/wire -run TestGolden -rewrite
+//
+// and read the difference. A message that was forgotten fails a test.
 //
 // # History
 //

@@ -55,9 +55,9 @@ func messageAt(t *testing.T, body []byte) int {
 }
 
 func TestFieldsOfALaterVersion(t *testing.T) {
-	later := laterFields(t)
+	later, goldens := laterFields(t), readGoldens(t)
 	for _, s := range samples() {
-		frame := body(t, readGoldens(t)[s.name])
+		frame := body(t, goldens[s.name])
 		for _, field := range later {
 			for _, at := range []int{0, messageAt(t, frame)} {
 				longer := lengthen(frame, at, field)
