@@ -45,7 +45,7 @@ func TestWrongUsage(t *testing.T) {
 		{"init --data-dir " + dir + "/x --members a=h:1,b=h:1", "same address"},
 		{"init --data-dir " + dir + "/x --members ca=h:1", `"ca"`},
 		{"init --data-dir " + dir + "/x --members a=h:1,b=h:2 --quorum get=1,put=1", "need not intersect"},
-		{"init --data-dir " + dir + "/x --members a=h:1,b=h:2 --quorum grid=2x2", "needs 4 members"},
+		{"init --data-dir " + dir + "/x --members a=h:1,b=h:2 --quorum grid=2x2", "grid=2x2"},
 		{"init --data-dir " + dir + "/x --members a=h:1 --quorum paxos", `"paxos"`},
 		{"init --data-dir " + dir + "/x --members a=h:1 --max-value 8388609", "8388608"},
 		{"init --data-dir " + dir + "/x --members a=h:1 --max-value many", `"many"`},
@@ -147,10 +147,10 @@ func TestANodeThatCannotRunSaysWhyAndLeavesItsFolderAlone(t *testing.T) {
 		}, cli.ExitDamaged, "state.db"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			dir, member := initOne(t, "127.0.0.1:0")
+			dir, member := initOne(t, "127.0.0.1:1")
 			args := test.break_(t, dir, member)
 			before := contents(t, dir)
-			code, stdout, stderr := run(t, append([]string{"run", "--data-dir", member, "--log-level", "error"}, args...)...)
+			code, stdout, stderr := run(t, append([]string{"run", "--data-dir", member, "--log-level", "error", "--listen", "127.0.0.1:0"}, args...)...)
 			if code != test.code || !strings.Contains(stderr, test.want) {
 				t.Errorf("exit %d, %q: want exit %d and %q", code, stderr, test.code, test.want)
 			}

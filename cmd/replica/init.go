@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -99,13 +100,25 @@ func runInit(c *urfave.Context) error {
 }
 
 // createCluster writes the folders of a cluster, each with an empty store.
+// What the folder isn't to blame for is a usage error.
 func createCluster(dir string, members []identity.MemberSpec, quorum string, maxValue int) (identity.ClusterFile, error) {
-	return identity.CreateCluster(dir, identity.Spec{
+	cluster, err := identity.CreateCluster(dir, identity.Spec{
 		Members:  members,
 		Quorum:   quorum,
 		MaxValue: maxValue,
-		Prepare:  func(memberDir string) error { return store.Create(store.Config{Dir: memberDir}) },
+		Prepare: func(memberDir string) error {
+			if err := store.Create(store.Config{Dir: memberDir}); err != nil {
+				return &cli.PreconditionError{Text: "the member's store", Err: err}
+			}
+			return nil
+		},
 	})
+	_, folder := errors.AsType[*identity.FolderError](err)
+	_, precondition := errors.AsType[*cli.PreconditionError](err)
+	if err != nil && !folder && !precondition {
+		err = cli.Usagef("%v", err)
+	}
+	return cluster, err
 }
 
 func requiredDir(c *urfave.Context) (string, error) {

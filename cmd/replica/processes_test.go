@@ -125,8 +125,8 @@ func (l *load) check(t *testing.T, c *client.Client) {
 
 func TestEveryAckedWriteSurvivesTheDeathOfAllReplicas(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
+	cs := startCluster(t, dir, 3, "majority")
 	for round := range 3 {
-		cs := startCluster(t, dir, 3, "majority")
 		c := openClient(t, dir)
 		ctx, cancel := context.WithCancel(t.Context())
 		l := startLoad(ctx, c, 32)
@@ -142,7 +142,7 @@ func TestEveryAckedWriteSurvivesTheDeathOfAllReplicas(t *testing.T) {
 		killing.Wait()
 		cancel()
 		l.workers.Wait()
-		startCluster(t, dir, 3, "majority")
+		cs = startCluster(t, dir, 3, "majority")
 		l.check(t, openClient(t, dir))
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -87,6 +88,9 @@ func runNode(c *urfave.Context) error {
 		Version: cli.ThisBuild().Version,
 		Log:     log,
 	})
+	if errors.Is(err, server.ErrNotLoopback) {
+		return cli.Usagef("--%s: %v", flagMetrics, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -13,22 +13,31 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
+// ErrNotLoopback refuses a metrics address that others could reach.
+var ErrNotLoopback = errors.New("metrics and profiles have no authentication and are served on a loopback address only")
+
 // admin is the listener for metrics and profiles.
 type admin struct {
-	addr   netip.AddrPort
-	server *http.Server
-	done   chan struct{}
+	addr     netip.AddrPort
+	listener net.Listener
+	server   http.Server
 }
 
-func startAdmin(address string, m *metrics, log *slog.Logger) (*admin, error) {
+// listenAdmin binds address and serves nothing yet.
+func listenAdmin(address string) (*admin, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("metrics address: %w", err)
 	}
-	a := &admin{addr: l.Addr().(*net.TCPAddr).AddrPort(), done: make(chan struct{})}
-	if err := checkLoopback(a.addr); err != nil {
-		return nil, errors.Join(err, l.Close())
+	a := &admin{addr: l.Addr().(*net.TCPAddr).AddrPort(), listener: l}
+	if !a.addr.Addr().IsLoopback() {
+		return nil, errors.Join(fmt.Errorf("%s: %w", address, ErrNotLoopback), l.Close())
 	}
+	return a, nil
+}
+
+// serve serves until close.
+func (a *admin) serve(m *metrics, log *slog.Logger) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -37,14 +46,11 @@ func startAdmin(address string, m *metrics, log *slog.Logger) (*admin, error) {
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	a.server = &http.Server{Handler: mux, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
-	go func() {
-		defer close(a.done)
-		if err := a.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Warn("metrics listener ended", "reason", err)
-		}
-	}()
-	return a, nil
+	a.server.Handler = mux
+	a.server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
+	if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {
+		log.Warn("metrics listener ended", "reason", err)
+	}
 }
 
 func (a *admin) close() error {
@@ -54,6 +60,9 @@ func (a *admin) close() error {
 	if err != nil {
 		err = a.server.Close() // a profile is still being taken
 	}
-	<-a.done
+	// Serve has closed the listener, if it was called.
+	if cerr := a.listener.Close(); cerr != nil && !errors.Is(cerr, net.ErrClosed) {
+		err = errors.Join(err, cerr)
+	}
 	return err
 }

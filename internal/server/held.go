@@ -21,10 +21,9 @@ type held struct {
 	room sync.Cond // outs were released, or closed
 }
 
-func newHeld(durable env.Position) *held {
+func newHeld() *held {
 	h := &held{}
 	h.work.L, h.room.L = &h.mu, &h.mu
-	h.mu.appended, h.mu.durable = durable, durable
 	return h
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -57,33 +56,44 @@ type Server struct {
 	err     error         // why, before stopped is closed; nil if asked to
 }
 
-// Start opens the node's store, listens, and serves. On an error nothing is
-// left running and the folder is as it was.
+// Start listens, opens the node's store, and serves. What arrives while the
+// store recovers waits. On an error nothing is left running, and as long as
+// the addresses are at fault the store was not touched.
 func Start(cfg Config) (_ *Server, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox()}
+	s := &Server{log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox(), held: newHeld()}
 	s.metrics = newMetrics(s)
 	defer func() {
 		if err != nil {
-			s.release()
+			err = errors.Join(err, s.Close())
 		}
 	}()
-	if s.store, err = store.Open(store.Config{Dir: cfg.Folder.Dir, Log: cfg.Log, ObserveSync: s.metrics.observeSync}); err != nil {
+	if cfg.Metrics != "" {
+		if s.admin, err = listenAdmin(cfg.Metrics); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.listen(cfg); err != nil {
 		return nil, err
 	}
-	// What an earlier life had written and not synced may have been read back
-	// by Open from the page cache: nothing of it is shown before it is durable.
-	s.store.Cut()
-	durable, err := s.store.Commit()
-	if err != nil {
+	if err := s.openStore(cfg); err != nil {
 		return nil, err
 	}
-	s.held = newHeld(durable)
 	if err := s.newNode(cfg); err != nil {
 		return nil, err
 	}
+	if s.admin != nil {
+		s.workers.Go(func() { s.admin.serve(s.metrics, s.log) })
+	}
+	s.workers.Go(s.loop)
+	s.workers.Go(s.commit)
+	s.workers.Go(s.watchCertificate)
+	return s, nil
+}
+
+func (s *Server) listen(cfg Config) (err error) {
 	listen := cfg.Listen
 	if len(listen) == 0 {
 		self, _ := cfg.Folder.Cluster.Member(cfg.Folder.ID)
@@ -98,18 +108,18 @@ func Start(cfg Config) (_ *Server, err error) {
 		Handler:           (*handler)(s),
 		Log:               cfg.Log,
 	})
+	return err
+}
+
+func (s *Server) openStore(cfg Config) (err error) {
+	s.store, err = store.Open(store.Config{Dir: cfg.Folder.Dir, Log: cfg.Log, ObserveSync: s.metrics.observeSync})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if cfg.Metrics != "" {
-		if s.admin, err = startAdmin(cfg.Metrics, s.metrics, cfg.Log); err != nil {
-			return nil, err
-		}
-	}
-	s.workers.Go(s.loop)
-	s.workers.Go(s.commit)
-	s.workers.Go(s.watchCertificate)
-	return s, nil
+	// What Open has recovered it has synced: an earlier life may have written
+	// it and not come to the sync.
+	s.held.release(s.store.Committed(), nil)
+	return nil
 }
 
 func (s *Server) newNode(cfg Config) error {
@@ -227,13 +237,4 @@ func (h *handler) Up(session *transport.Session) {
 
 func (h *handler) Down(session *transport.Session, err error) {
 	h.log.Debug("session down", "peer", session.Node(), "session", session.ID(), "reason", err)
-}
-
-var errNotLoopback = errors.New("the metrics address must be on the loopback interface: it shows profiles and has no authentication")
-
-func checkLoopback(a netip.AddrPort) error {
-	if !a.Addr().IsLoopback() {
-		return fmt.Errorf("%v: %w", a, errNotLoopback)
-	}
-	return nil
 }
