@@ -38,9 +38,10 @@ type Config struct {
 	// It is secret: who knows it can break the node's connections. Zero:
 	// none.
 	StatelessResetKey [32]byte
-	// MaxPending is how many bytes may wait for one peer. 0:
-	// DefaultMaxPending. A single message goes out even if it is larger.
-	MaxPending int
+	// MaxPending is how many bytes may wait for one node, MaxPendingClient
+	// how many for one client. 0: DefaultMaxPending and
+	// DefaultMaxPendingClient. A single message goes out even if it is larger.
+	MaxPending, MaxPendingClient int
 	// MaxIncoming is how many connections may come in. 0: DefaultMaxIncoming.
 	MaxIncoming int
 	// StallTimeout is how long a peer may take nothing of what waits for it.
@@ -95,9 +96,9 @@ func (c Config) validated() (Config, error) {
 			c.Self, c.Cluster, certificate, certificate.Cluster)
 	case c.Self == "" && len(c.Listen) > 0:
 		return c, errors.New("transport: only a node may listen")
-	case c.MaxPending < 0 || c.MaxIncoming < 0 || c.StallTimeout < 0:
-		return c, fmt.Errorf("transport: negative limit (MaxPending %d, MaxIncoming %d, StallTimeout %v)",
-			c.MaxPending, c.MaxIncoming, c.StallTimeout)
+	case c.MaxPending < 0 || c.MaxPendingClient < 0 || c.MaxIncoming < 0 || c.StallTimeout < 0:
+		return c, fmt.Errorf("transport: negative limit (MaxPending %d, MaxPendingClient %d, MaxIncoming %d, StallTimeout %v)",
+			c.MaxPending, c.MaxPendingClient, c.MaxIncoming, c.StallTimeout)
 	}
 	if c.Addresses == nil {
 		c.Addresses = func(quorum.NodeID) []string { return nil }
@@ -107,6 +108,9 @@ func (c Config) validated() (Config, error) {
 	}
 	if c.MaxPending == 0 {
 		c.MaxPending = DefaultMaxPending
+	}
+	if c.MaxPendingClient == 0 {
+		c.MaxPendingClient = DefaultMaxPendingClient
 	}
 	if c.MaxIncoming == 0 {
 		c.MaxIncoming = DefaultMaxIncoming

@@ -158,7 +158,12 @@ func (t *Transport) dialNamed(ctx context.Context, address string, want quorum.N
 		return fail(err)
 	}
 	l, err := race(ctx, len(ips), func(ctx context.Context, i int) (*link, error) {
-		return t.dial(ctx, netip.AddrPortFrom(ips[i], port), address, want)
+		to := netip.AddrPortFrom(ips[i], port)
+		l, err := t.dial(ctx, to, address, want)
+		if err != nil && len(ips) > 1 {
+			err = &DialError{Address: to.String(), Err: err}
+		}
+		return l, err
 	})
 	if err != nil {
 		return fail(err)

@@ -17,7 +17,7 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrConnecting: the first attempt to reach the node goes on.
 	ErrConnecting = errors.New("connecting")
-	// ErrQueueFull: Config.MaxPending bytes wait for the peer already.
+	// ErrQueueFull: as much as Config allows waits for the peer already.
 	ErrQueueFull = errors.New("too much waits for it already")
 	// ErrNoAddress: nobody knows where the node is.
 	ErrNoAddress = errors.New("no address is known")

@@ -215,7 +215,7 @@ func TestPeerThatNeverReads(t *testing.T) {
 	h := newHandler(t, nil)
 	server := open(t, transport.Config{
 		Credentials: c.node(), Listen: []string{"127.0.0.1:0"}, Handler: h,
-		MaxPending: limit, StallTimeout: 300 * time.Millisecond,
+		MaxPendingClient: limit, StallTimeout: 300 * time.Millisecond,
 	})
 	credentials := c.client()
 	conn, stream := rawDial(t, credentials, server.Addrs()[0].String(), &quic.Config{

@@ -8,9 +8,11 @@ import (
 
 // Limits on what peers may cost. Sizes are in bytes.
 const (
-	// DefaultMaxPending is how much may wait for one peer unless Config says
-	// otherwise: half a second of a gigabit line.
-	DefaultMaxPending = 64 << 20
+	// DefaultMaxPending is how much may wait for one node unless Config says
+	// otherwise: half a second of a gigabit line. DefaultMaxPendingClient is
+	// the same for clients, of whom there are more: two of the largest values.
+	DefaultMaxPending       = 64 << 20
+	DefaultMaxPendingClient = 16 << 20
 	// DefaultMaxIncoming is how many connections may come in.
 	DefaultMaxIncoming = 10_000
 	// maxHandshakes is how many of those may be unfinished, and retryAbove is

@@ -50,11 +50,14 @@ func (p *peer) fail(err error) { p.failure.Store(&UnreachableError{Node: p.node,
 // no session (ErrConnecting while the first attempt goes on), or what
 // Session.Queue says. Send never blocks on the network.
 //
-// The first Send to a node starts to dial it, and from then on a session with
-// it is kept.
+// The first Send to a node that has an address starts to dial it, and from
+// then on a session with it is kept.
 func (t *Transport) Send(to quorum.NodeID, conversation uint64, m env.Message) error {
 	p := t.peer(to)
 	if p == nil {
+		if len(t.cfg.Addresses(to)) == 0 {
+			return &UnreachableError{Node: to, Err: ErrNoAddress}
+		}
 		var err error
 		if p, err = t.keep(to); err != nil {
 			return &UnreachableError{Node: to, Err: err}

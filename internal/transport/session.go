@@ -38,10 +38,11 @@ func (l *link) close(code Code, text string) {
 // goroutine.
 type Session struct {
 	link
-	t    *Transport
-	id   uint64
-	node quorum.NodeID
-	born time.Time
+	t     *Transport
+	id    uint64
+	node  quorum.NodeID
+	limit int // of bytes that are pending or being written
+	born  time.Time
 
 	ready chan struct{} // holds a token when the writer has something to do
 	over  chan struct{} // closed when Send no longer uses the session
@@ -100,9 +101,8 @@ func (s *Session) queue(conversation uint64, m env.Message) (int, error) {
 	if o.pending == nil {
 		o.pending = s.t.buffers.get()
 	}
-	limit := s.t.cfg.MaxPending
 	before := len(o.pending.bytes)
-	if before+o.writing >= limit {
+	if before+o.writing >= s.limit {
 		s.t.counters.queueFull.Add(1)
 		return before, ErrQueueFull
 	}
@@ -110,7 +110,7 @@ func (s *Session) queue(conversation uint64, m env.Message) (int, error) {
 	if err != nil {
 		return before, err
 	}
-	if before+o.writing > 0 && len(b)+o.writing > limit {
+	if before+o.writing > 0 && len(b)+o.writing > s.limit {
 		o.pending.bytes = b[:before]
 		s.t.counters.queueFull.Add(1)
 		return before, ErrQueueFull

@@ -137,12 +137,14 @@ func newSession(t *Transport, l *link, id uint64) *Session {
 		t:     t,
 		id:    id,
 		node:  l.peer.Node,
+		limit: t.cfg.MaxPending,
 		born:  time.Now(),
 		ready: make(chan struct{}, 1),
 		over:  make(chan struct{}),
 	}
 	if l.peer.Role != identity.RoleNode {
 		s.node = quorum.NodeID(fmt.Sprintf("client-%d", id))
+		s.limit = t.cfg.MaxPendingClient
 	}
 	return s
 }
