@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -31,7 +32,10 @@ A key that has no value prints nothing, and the command ends with 4.`,
 			}
 			return with(c, func(ctx context.Context, conn *client.Client) error {
 				value, err := conn.Get(ctx, key)
-				if err != nil {
+				switch {
+				case errors.Is(err, client.ErrNotFound):
+					return cli.Silently(err) // nothing is printed, on stderr neither
+				case err != nil:
 					return err
 				}
 				return printValue(c, key, value)

@@ -86,6 +86,17 @@ func Preconditionf(format string, args ...any) error {
 // context did, after it has printed what it had.
 var ErrInterrupted = errors.New("interrupted")
 
+// Silently returns an error that counts as err for the exit code, and that
+// Run says nothing about: the code is the whole answer.
+func Silently(err error) error { return &silentError{err} }
+
+type silentError struct{ err error }
+
+func (e *silentError) Error() string { return e.err.Error() }
+
+// Unwrap returns the error that counts.
+func (e *silentError) Unwrap() error { return e.err }
+
 // exitRule gives the errors that it matches an exit code.
 type exitRule struct {
 	matches func(error) bool

@@ -192,7 +192,7 @@ func (s *Sequence) Add(object any, raw string, cells ...string) error {
 
 // Break prints what was added, after an error that ends the sequence early.
 func (s *Sequence) Break() error {
-	if s.format == TableFormat {
+	if s.format == TableFormat && s.n > 0 {
 		return s.table.Flush()
 	}
 	return nil

@@ -61,7 +61,9 @@ func RunContext(ctx context.Context, app *urfave.App, args []string) int {
 	if errors.Is(err, syscall.EPIPE) && out.err != nil {
 		return ExitOther // whoever read stdout has gone: nobody is left to tell
 	}
-	report(app.ErrWriter, line, err)
+	if _, silent := errors.AsType[*silentError](err); !silent {
+		report(app.ErrWriter, line, err)
+	}
 	if code := ExitCode(err); ctx.Err() == nil || code == ExitUsage {
 		return code
 	}

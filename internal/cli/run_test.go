@@ -67,6 +67,7 @@ func TestRunReportsErrors(t *testing.T) {
 		{os.NewSyscallError("bind", syscall.EADDRINUSE), "app: bench: get: bind: address already in use\n", cli.ExitPrecondition},
 		{fmt.Errorf("bench: %w", context.Canceled), "app: bench: get: interrupted\n", cli.ExitInterrupted},
 		{cli.ErrInterrupted, "app: bench: get: interrupted\n", cli.ExitInterrupted},
+		{cli.Silently(cli.Preconditionf("no room")), "", cli.ExitPrecondition},
 	} {
 		stdout, stderr, code := run(func(*urfave.Context) error { return c.err }, "bench", "get")
 		if stdout != "" || stderr != c.want || code != c.code {

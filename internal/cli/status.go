@@ -82,15 +82,16 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	t := NewTable(w, "NAME", "ID", "ADDRESS", "STATE", "PID", "UPTIME", "KEYS", "DELETED", "DISK")
+	t := NewTable(w, "NAME", "ID", "ADDRESS", "STATE", "PID", "UPTIME", "KEYS", "DELETED", "DISK", "NOTE")
 	for _, m := range s.Members {
 		cells := []string{orDash(m.Name), string(m.ID), orDash(strings.Join(m.Addresses, ","))}
 		if m.Status == nil {
-			cells = append(cells, "silent: "+oneLine(m.Silence), "", "", "", "", "")
+			note := strings.TrimPrefix(oneLine(m.Silence), fmt.Sprintf("node %s: ", m.ID))
+			cells = append(cells, "silent", "", "", "", "", "", note)
 		} else {
 			u := m.Status.Usage
 			cells = append(cells, "up", strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
-				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
+				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes), "")
 		}
 		if err := t.Row(cells...); err != nil {
 			return err

@@ -43,10 +43,10 @@ configuration     0: get=1,put=3 of 3 members
 tolerates deaths  reads: any 2 of 3; writes: any 0 of 3
 now               2 of 3 members answer; reads work, writes have NO QUORUM
 
-NAME  ID  ADDRESS         STATE              PID  UPTIME  KEYS  DELETED  DISK
-a     n1  127.0.0.1:7400  up                 42   1m30s   3     1        5.0 MiB
-b     n2  127.0.0.1:7401  silent: no answer
-c     n3  [::1]:7402      up                 42   1m30s   3     1        5.0 MiB
+NAME  ID  ADDRESS         STATE   PID  UPTIME  KEYS  DELETED  DISK     NOTE
+a     n1  127.0.0.1:7400  up      42   1m30s   3     1        5.0 MiB
+b     n2  127.0.0.1:7401  silent                                       no answer
+c     n3  [::1]:7402      up      42   1m30s   3     1        5.0 MiB
 `
 	if out.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)

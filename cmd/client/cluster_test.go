@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"atoll/internal/cli"
+	"atoll/internal/identity"
+	"atoll/internal/server"
+	"atoll/internal/store"
+)
+
+// startCluster starts a cluster of one in this process, and returns the path
+// of its context file.
+func startCluster(t *testing.T) string {
+	t.Helper()
+	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := socket.LocalAddr().String() // free, now that it is closed again
+	socket.Close()
+	dir := filepath.Join(t.TempDir(), "cluster")
+	_, err = identity.CreateCluster(dir, identity.Spec{
+		Members: []identity.MemberSpec{{Name: "a", Address: address}},
+		Prepare: func(dir string) error { return store.Create(store.Config{Dir: dir}) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := identity.OpenFolder(filepath.Join(dir, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.Start(server.Config{Folder: folder, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return filepath.Join(dir, "client.json")
+}
+
+// TestCommands runs every command against a cluster.
+func TestCommands(t *testing.T) {
+	context := startCluster(t)
+	binary := "a\x00\xffb"
+	for _, c := range []struct {
+		stdin  string
+		args   []string
+		stdout string // with TAG for any tag
+		code   int
+	}{
+		{"", []string{"put", "greeting", "hello"}, "OK\n", 0},
+		{"", []string{"get", "greeting"}, "hello\n", 0},
+		{"", []string{"get", "greeting", "-o", "raw"}, "hello", 0},
+		{"", []string{"get", "greeting", "-o", "jsonl"}, `{"key":"greeting","value":"hello","tag":"TAG"}` + "\n", 0},
+		{binary, []string{"put", "-o", "raw", "bin", "-"}, "TAG\n", 0},
+		{"", []string{"get", "bin", "-o", "raw"}, binary, 0},
+		{"", []string{"get", "bin", "-o", "jsonl"}, `{"key":"Ymlu","value":"YQD/Yg==","tag":"TAG","encoding":"base64"}` + "\n", 0},
+		{"", []string{"put", "empty", ""}, "OK\n", 0},
+		{"", []string{"get", "empty", "-o", "raw"}, "", 0},
+		{"", []string{"get", "missing"}, "", cli.ExitNotFound},
+		{"", []string{"put", "nul\x00", "--", "-5"}, "OK\n", 0},
+		{"", []string{"get", "nul\x00"}, "-5\n", 0},
+		{"", []string{"list"}, "KEY        TAG\nbin        TAG\nempty      TAG\ngreeting   TAG\n\"nul\\x00\"  TAG\n", 0},
+		{"", []string{"list", "gre", "-o", "jsonl"}, `{"key":"greeting","tag":"TAG"}` + "\n", 0},
+		{"", []string{"delete", "greeting"}, "OK\n", 0},
+		{"", []string{"get", "greeting"}, "", cli.ExitNotFound},
+		{"", []string{"delete", "never", "-o", "jsonl"}, `{"key":"never","tag":"TAG"}` + "\n", 0},
+		{"", []string{"list", "-o", "raw"}, "bin\nempty\nnul\x00\n", 0},
+		{strings.Repeat("v", 1<<20+1), []string{"put", "large", "-"}, "", cli.ExitUsage},
+	} {
+		stdout, stderr, code := run(t, c.stdin, append([]string{"--context", context}, c.args...)...)
+		if got := anyTag(stdout); got != c.stdout || code != c.code || (code == 0) != (stderr == "") && code != cli.ExitNotFound {
+			t.Errorf("client %q: exit %d, stdout %q, stderr %q\nwant exit %d, %q", c.args, code, got, stderr, c.code, c.stdout)
+		}
+	}
+}
+
+// anyTag puts TAG in place of each tag.
+func anyTag(s string) string {
+	tag := func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') && r != '.' }
+	for word := range strings.FieldsFuncSeq(s, tag) {
+		if strings.Count(word, ".") == 2 && len(word) > 34 {
+			s = strings.Replace(s, word, "TAG", 1)
+		}
+	}
+	return s
+}
+
+func TestStatusAndBench(t *testing.T) {
+	context := startCluster(t)
+	for _, args := range []string{"bench put", "bench get", "bench mixed"} {
+		stdout, stderr, code := run(t, "", strings.Fields(args+" -d 100ms --keys 100 --clients 8 -o jsonl --context "+context)...)
+		op := strings.TrimPrefix(args, "bench ")
+		if code != 0 || !strings.HasPrefix(stdout, fmt.Sprintf(`{"op":%q,"clients":8,"value_size":100,"seconds":`, op)) ||
+			!strings.Contains(stdout, `"errors":0,"unknown":0,`) || strings.Contains(stdout, `"operations":0,`) {
+			t.Errorf("%s: exit %d, stdout %s, stderr %s", args, code, stdout, stderr)
+		}
+		if filled := stderr == "writing 100 keys first\n"; filled != (op != "put") {
+			t.Errorf("%s: stderr %q", args, stderr)
+		}
+	}
+	stdout, stderr, code := run(t, "", "status", "--context", context, "-o", "jsonl")
+	if code != 0 || !strings.Contains(stdout, `"live":{"members":1,"reads":true,"writes":true}`) || !strings.Contains(stdout, `"keys":100,`) {
+		t.Errorf("status: exit %d, stdout %s, stderr %s", code, stdout, stderr)
+	}
+}
