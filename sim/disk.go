@@ -89,6 +89,7 @@ func (d *Disk) Store(key abd.Key, r abd.Record) (env.Position, error) {
 		d.keys = append(d.keys, key)
 		d.sorted = d.sorted && (len(d.keys) < 2 || d.keys[len(d.keys)-2] < key)
 	}
+	now.Value = slices.Clone(r.Value) // it may be part of what a frame was decoded from
 	d.appended++
 	d.undo = append(d.undo, replaced{key, d.appended, old})
 	d.set(key, old, now)

@@ -256,6 +256,9 @@ func (s *Script) onProcesses(name string, args []string) error {
 	switch name {
 	case "node", "client":
 		for _, id := range args {
+			if s.World.Process(quorum.NodeID(id)) != nil {
+				return fmt.Errorf("there is a process %q already", id)
+			}
 			if name == "client" {
 				s.World.AddClient(quorum.NodeID(id))
 			} else if _, err := s.World.AddNode(quorum.NodeID(id), s.cfg.Boot); err != nil {
