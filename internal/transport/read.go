@@ -68,7 +68,8 @@ func (s *Session) decode(frames *frameReader, d *wire.Decoder, in []Incoming) ([
 }
 
 // refuse answers a message of a kind that this build doesn't know: the sender
-// is newer, and can go on without.
+// is newer, and can go on without. It is a request: what answers a request
+// that this build knows is of a kind that it knows, too.
 func (s *Session) refuse(conversation uint64, unknown *wire.UnknownKindError) {
 	s.t.log.Debug("message not known here", "peer", s.peer, "err", unknown)
 	if conversation == 0 {
