@@ -24,7 +24,7 @@ func ParseAddress(s string) (string, error) {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || strconv.FormatUint(n, 10) != port {
-		return "", fmt.Errorf("identity: the port of %q must be a number from 0 to 65535", s)
+		return "", fmt.Errorf("the port of %q must be a number from 0 to 65535", s)
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -38,16 +38,16 @@ func ParseEndpoint(s string) (string, error) {
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return "", fmt.Errorf("identity: %w", err)
+		return "", err
 	}
 	ip, ipErr := netip.ParseAddr(host)
 	switch {
 	case host == "":
-		return "", fmt.Errorf("identity: %q names no host: others dial this address, write HOST:%s", s, port)
+		return "", fmt.Errorf("%q names no host: others dial this address, write HOST:%s", s, port)
 	case ipErr == nil && ip.IsUnspecified():
-		return "", fmt.Errorf("identity: %q means all interfaces: others dial this address, write one that they can reach", s)
+		return "", fmt.Errorf("%q means all interfaces: others dial this address, write one that they can reach", s)
 	case port == "0":
-		return "", fmt.Errorf("identity: the port of %q must be a number from 1 to 65535: others dial it", s)
+		return "", fmt.Errorf("the port of %q must be a number from 1 to 65535: others dial it", s)
 	}
 	return addr, nil
 }
@@ -57,11 +57,11 @@ func splitAddress(s string) (host, port string, err error) {
 	if rest, ok := strings.CutPrefix(s, "["); ok {
 		inside, port, ok := strings.Cut(rest, "]:")
 		if !ok {
-			return "", "", fmt.Errorf("identity: %q is not an address: write [IPV6]:PORT, as in [::1]:7400", s)
+			return "", "", fmt.Errorf("%q is not an address: write [IPV6]:PORT, as in [::1]:7400", s)
 		}
 		ip, err := netip.ParseAddr(inside)
 		if err != nil || !ip.Is6() {
-			return "", "", fmt.Errorf("identity: %q is not an address: %q is not an IPv6 address", s, inside)
+			return "", "", fmt.Errorf("%q is not an address: %q is not an IPv6 address", s, inside)
 		}
 		return ip.String(), port, nil
 	}
@@ -70,7 +70,7 @@ func splitAddress(s string) (host, port string, err error) {
 	}
 	host, port, ok := strings.Cut(s, ":")
 	if !ok {
-		return "", "", fmt.Errorf("identity: %q is not an address: write HOST:PORT, as in 10.0.0.1:7400", s)
+		return "", "", fmt.Errorf("%q is not an address: write HOST:PORT, as in 10.0.0.1:7400", s)
 	}
 	if host == "" {
 		return "", port, nil
@@ -80,7 +80,7 @@ func splitAddress(s string) (host, port string, err error) {
 		return ip.String(), port, nil
 	}
 	if !isHostname(host) {
-		return "", "", fmt.Errorf("identity: %q is not an address: %q is neither a host name nor an IP address", s, host)
+		return "", "", fmt.Errorf("%q is not an address: %q is neither a host name nor an IP address", s, host)
 	}
 	return host, port, nil
 }
@@ -95,13 +95,13 @@ func bareIPv6(s string) error {
 	split := frontErr == nil && portErr == nil
 	switch {
 	case split && wholeErr == nil:
-		return fmt.Errorf("identity: %q is ambiguous: write [%s]:%s (or [%s]:PORT)", s, s[:i], s[i+1:], s)
+		return fmt.Errorf("%q is ambiguous: write [%s]:%s (or [%s]:PORT)", s, s[:i], s[i+1:], s)
 	case split:
-		return fmt.Errorf("identity: %q is ambiguous: an IPv6 address stands in brackets, write [%s]:%s", s, s[:i], s[i+1:])
+		return fmt.Errorf("%q is ambiguous: an IPv6 address stands in brackets, write [%s]:%s", s, s[:i], s[i+1:])
 	case wholeErr == nil:
-		return fmt.Errorf("identity: %q has no port: write [%s]:PORT, as in [%s]:7400", s, s, s)
+		return fmt.Errorf("%q has no port: write [%s]:PORT, as in [%s]:7400", s, s, s)
 	}
-	return fmt.Errorf("identity: %q is not an address: write HOST:PORT, or [IPV6]:PORT with brackets", s)
+	return fmt.Errorf("%q is not an address: write HOST:PORT, or [IPV6]:PORT with brackets", s)
 }
 
 func isHostname(s string) bool {

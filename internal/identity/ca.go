@@ -30,11 +30,11 @@ func NewCA(cluster quorum.ClusterID, now time.Time) (*CA, error) {
 	}
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("identity: making the CA's key: %w", err)
+		return nil, fmt.Errorf("making the CA's key: %w", err)
 	}
 	uri, err := url.Parse(uriOfCA(cluster))
 	if err != nil {
-		return nil, fmt.Errorf("identity: %w", err)
+		return nil, err
 	}
 	template := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "atoll CA of cluster " + string(cluster)},
@@ -48,11 +48,11 @@ func NewCA(cluster quorum.ClusterID, now time.Time) (*CA, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, key)
 	if err != nil {
-		return nil, fmt.Errorf("identity: making the CA's certificate: %w", err)
+		return nil, fmt.Errorf("making the CA's certificate: %w", err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("identity: making the CA's certificate: %w", err)
+		return nil, fmt.Errorf("making the CA's certificate: %w", err)
 	}
 	return &CA{cluster: cluster, cert: cert, key: key}, nil
 }
@@ -83,7 +83,7 @@ type Request struct {
 func (ca *CA) Issue(r Request) ([]byte, error) {
 	p := Peer{Cluster: ca.cluster, Role: r.Role, Name: r.Name}
 	if len(r.Key) != ed25519.PublicKeySize {
-		return nil, errors.New("identity: a certificate needs an Ed25519 public key")
+		return nil, errors.New("a certificate needs an Ed25519 public key")
 	}
 	if r.Role == RoleNode {
 		p.Name = string(NodeIDOf(r.Key))
@@ -99,7 +99,7 @@ func (ca *CA) Issue(r Request) ([]byte, error) {
 	}
 	uri, err := url.Parse(p.URI())
 	if err != nil {
-		return nil, fmt.Errorf("identity: %w", err)
+		return nil, err
 	}
 	usage := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	if r.Role == RoleNode {
@@ -119,14 +119,14 @@ func (ca *CA) Issue(r Request) ([]byte, error) {
 		ExtKeyUsage:           usage,
 	}, ca.cert, r.Key, ca.key)
 	if err != nil {
-		return nil, fmt.Errorf("identity: making the certificate of %v: %w", p, err)
+		return nil, fmt.Errorf("making the certificate of %v: %w", p, err)
 	}
 	return encodeCertificate(der), nil
 }
 
 func checkValidity(d time.Duration) error {
 	if d < 0 || d > CAValidity {
-		return fmt.Errorf("identity: a certificate lives for up to %v, not %v", CAValidity, d)
+		return fmt.Errorf("a certificate lives for up to %v, not %v", CAValidity, d)
 	}
 	return nil
 }
@@ -136,13 +136,13 @@ func checkValidity(d time.Duration) error {
 func (ca *CA) Save(dir string) error {
 	key, err := encodeKey(ca.key)
 	if err != nil {
-		return fmt.Errorf("identity: %w", err)
+		return err
 	}
 	if err := replaceFile(filepath.Join(dir, fileCAKey), key, secretMode); err != nil {
-		return fmt.Errorf("identity: writing the CA's key: %w", err)
+		return fmt.Errorf("writing the CA's key: %w", err)
 	}
 	if err := replaceFile(filepath.Join(dir, FileCA), ca.Certificate(), publicMode); err != nil {
-		return fmt.Errorf("identity: writing the CA's certificate: %w", err)
+		return fmt.Errorf("writing the CA's certificate: %w", err)
 	}
 	return nil
 }

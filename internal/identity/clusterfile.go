@@ -100,7 +100,7 @@ func (f ClusterFile) check() error {
 			return err
 		}
 		if names[m.Name] {
-			return fmt.Errorf("identity: two members have the name %q", m.Name)
+			return fmt.Errorf("two members have the name %q", m.Name)
 		}
 		names[m.Name] = true
 	}
@@ -113,7 +113,7 @@ func (m Member) check() error {
 		return err
 	}
 	if len(m.Addresses) == 0 || len(m.Addresses) > MaxAddresses {
-		return fmt.Errorf("identity: a member has 1 to %d addresses, %q has %d", MaxAddresses, m.Name, len(m.Addresses))
+		return fmt.Errorf("a member has 1 to %d addresses, %q has %d", MaxAddresses, m.Name, len(m.Addresses))
 	}
 	return checkEndpoints(m.Addresses)
 }
@@ -122,7 +122,7 @@ func (m Member) check() error {
 // folder, which stands beside those of the members.
 func checkMemberName(name string) error {
 	if name == caPart {
-		return fmt.Errorf("identity: a member can't have the name %q: the CA's folder has it", name)
+		return fmt.Errorf("a member can't have the name %q: the CA's folder has it", name)
 	}
 	_, err := ParseName(name)
 	return err
@@ -130,7 +130,7 @@ func checkMemberName(name string) error {
 
 func checkMaxValue(n int) error {
 	if n < 1 || n > abd.LargestMaxValue {
-		return fmt.Errorf("identity: the largest value must be from 1 to %d bytes, not %d", abd.LargestMaxValue, n)
+		return fmt.Errorf("the largest value must be from 1 to %d bytes, not %d", abd.LargestMaxValue, n)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func checkEndpoints(addresses []string) error {
 			return err
 		}
 		if normal != a {
-			return fmt.Errorf("identity: the address %q is written %q", a, normal)
+			return fmt.Errorf("the address %q is written %q", a, normal)
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func (c Context) check() error {
 		return err
 	}
 	if len(c.Endpoints) == 0 || len(c.Endpoints) > MaxEndpoints {
-		return fmt.Errorf("identity: a context has 1 to %d endpoints, not %d", MaxEndpoints, len(c.Endpoints))
+		return fmt.Errorf("a context has 1 to %d endpoints, not %d", MaxEndpoints, len(c.Endpoints))
 	}
 	for _, e := range c.Endpoints { // people edit these: any spelling will do
 		if _, err := ParseEndpoint(e); err != nil {

@@ -52,7 +52,7 @@ func ParseMembers(s string) ([]MemberSpec, error) {
 	for part := range strings.SplitSeq(s, ",") {
 		name, address, ok := strings.Cut(part, "=")
 		if !ok {
-			return nil, fmt.Errorf("identity: %q is not a member: write NAME=HOST:PORT, with commas in between", part)
+			return nil, fmt.Errorf("%q is not a member: write NAME=HOST:PORT, with commas in between", part)
 		}
 		all = append(all, MemberSpec{Name: name, Address: address})
 	}
@@ -61,7 +61,7 @@ func ParseMembers(s string) ([]MemberSpec, error) {
 
 func checkMembers(members []MemberSpec) error {
 	if len(members) == 0 || len(members) > quorum.MaxMembers {
-		return fmt.Errorf("identity: a cluster begins with 1 to %d members, not %d", quorum.MaxMembers, len(members))
+		return fmt.Errorf("a cluster begins with 1 to %d members, not %d", quorum.MaxMembers, len(members))
 	}
 	names, addresses := map[string]bool{}, map[string]string{}
 	for _, m := range members {
@@ -69,15 +69,15 @@ func checkMembers(members []MemberSpec) error {
 			return err
 		}
 		if names[m.Name] {
-			return fmt.Errorf("identity: two members have the name %q", m.Name)
+			return fmt.Errorf("two members have the name %q", m.Name)
 		}
 		names[m.Name] = true
 		address, err := ParseEndpoint(m.Address)
 		if err != nil {
-			return fmt.Errorf("identity: member %q: %w", m.Name, err)
+			return fmt.Errorf("member %q: %w", m.Name, err)
 		}
 		if other, ok := addresses[address]; ok {
-			return fmt.Errorf("identity: members %q and %q have the same address, %s", other, m.Name, address)
+			return fmt.Errorf("members %q and %q have the same address, %s", other, m.Name, address)
 		}
 		addresses[address] = m.Name
 	}
@@ -113,7 +113,13 @@ func CreateCluster(dir string, spec Spec) (ClusterFile, error) {
 		undo()
 		return ClusterFile{}, refuseFolder(dir, err, "can't be made: its parent folder can't be written to: "+reason(err), "give a place that can be written to")
 	}
-	if err = b.build(temp); err == nil {
+	if err = b.build(temp); err != nil {
+		err = refuseFolder(dir, err, "can't be made: "+reason(err), "check the disk that it is to be on")
+	}
+	if err == nil {
+		err = b.finish(temp)
+	}
+	if err == nil {
 		if err = publish(temp, target); err != nil {
 			err = refuseFolder(dir, err, "can't be put in place: "+reason(err), "give a folder that doesn't exist yet, and is not the root of a disk")
 		}
@@ -247,7 +253,7 @@ func (b *builder) plan() error {
 	for _, m := range b.spec.Members {
 		public, key, err := ed25519.GenerateKey(rand.Reader)
 		if err != nil {
-			return fmt.Errorf("identity: making a key: %w", err)
+			return fmt.Errorf("making a key: %w", err)
 		}
 		address, err := ParseEndpoint(m.Address)
 		if err != nil {
@@ -291,27 +297,37 @@ func (b *builder) resolve() {
 	b.cluster.Quorum = b.system.String()
 }
 
-// build writes everything into dir and syncs it.
+// build writes every file into dir, synced.
 func (b *builder) build(dir string) error {
 	ca := filepath.Join(dir, caPart)
 	if err := os.Mkdir(ca, folderMode); err != nil {
-		return fmt.Errorf("identity: %w", err)
+		return err
 	}
 	if err := b.ca.Save(ca); err != nil {
 		return err
 	}
 	for _, m := range b.cluster.Members {
 		if err := b.buildMember(filepath.Join(dir, m.Name), m); err != nil {
-			return fmt.Errorf("identity: making the folder of member %q: %w", m.Name, err)
+			return fmt.Errorf("making the folder of member %q: %w", m.Name, err)
 		}
 	}
-	if err := b.buildContext(filepath.Join(dir, FileContext)); err != nil {
-		return err
+	return b.buildContext(filepath.Join(dir, FileContext))
+}
+
+// finish has the members' stores made, and syncs the folders.
+func (b *builder) finish(dir string) error {
+	for _, m := range b.cluster.Members {
+		memberDir := filepath.Join(dir, m.Name)
+		if b.spec.Prepare != nil {
+			if err := b.spec.Prepare(memberDir); err != nil {
+				return fmt.Errorf("preparing the folder of member %q: %w", m.Name, err)
+			}
+		}
+		if err := syncFolder(memberDir); err != nil {
+			return err
+		}
 	}
-	if err := syncFolder(dir); err != nil {
-		return fmt.Errorf("identity: %w", err)
-	}
-	return nil
+	return syncFolder(dir)
 }
 
 func (b *builder) buildMember(dir string, m Member) error {
@@ -345,18 +361,13 @@ func (b *builder) buildMember(dir string, m Member) error {
 			return err
 		}
 	}
-	if b.spec.Prepare != nil {
-		if err := b.spec.Prepare(dir); err != nil {
-			return err
-		}
-	}
-	return syncFolder(dir)
+	return nil
 }
 
 func (b *builder) buildContext(path string) error {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return fmt.Errorf("identity: making a key: %w", err)
+		return fmt.Errorf("making a key: %w", err)
 	}
 	cert, key, err := b.issue(RoleClient, clientName, private)
 	if err != nil {

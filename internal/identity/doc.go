@@ -56,5 +56,7 @@
 // # Errors
 //
 // [ClassOf] sorts every error of this package into what a program's exit code
-// tells: a local precondition, damage or a mismatch, a certificate.
+// tells: a local precondition, damage or a mismatch, a certificate. Their texts
+// are one line for a person, name the file or the other side, and carry no
+// package's name in front, because many of them stand inside another one.
 package identity

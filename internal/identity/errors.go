@@ -41,7 +41,7 @@ type PeerError struct {
 	Detail string // the facts, for a person
 }
 
-func (e *PeerError) Error() string { return fmt.Sprintf("identity: %s: %s", e.Which, e.Detail) }
+func (e *PeerError) Error() string { return fmt.Sprintf("%s: %s", e.Which, e.Detail) }
 
 // Unwrap returns the alert that tells the other side. QUIC sends the alert
 // that it finds in the error of the verification; see ExplainHandshake.
@@ -71,7 +71,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("identity: refused by the other side: %s: %s", e.Which, refusal(e.Which, e.Alert))
+	return fmt.Sprintf("refused by the other side: %s: %s", e.Which, refusal(e.Which, e.Alert))
 }
 
 // Unwrap returns the error as it came from the connection.
@@ -95,7 +95,7 @@ type CredentialError struct {
 }
 
 func (e *CredentialError) Error() string {
-	return fmt.Sprintf("identity: our own %s: %s: %s", e.Part, e.Which, e.Detail)
+	return fmt.Sprintf("our own %s: %s: %s", e.Part, e.Which, e.Detail)
 }
 
 // FolderError says which file of a folder is wrong, how, and what to do.
@@ -108,7 +108,7 @@ type FolderError struct {
 }
 
 func (e *FolderError) Error() string {
-	return fmt.Sprintf("identity: %s %s; %s", e.File, e.Problem, e.WayOut)
+	return fmt.Sprintf("%s %s; %s", e.File, e.Problem, e.WayOut)
 }
 
 // Unwrap returns the cause.
@@ -123,7 +123,7 @@ type ContextError struct {
 }
 
 func (e *ContextError) Error() string {
-	return fmt.Sprintf("identity: the context file %s %s; %s", e.File, e.Problem, e.WayOut)
+	return fmt.Sprintf("the context file %s %s; %s", e.File, e.Problem, e.WayOut)
 }
 
 // Unwrap returns the cause.

@@ -80,11 +80,11 @@ func ParseName(s string) (string, error) {
 
 func checkName(what, s string, limit int) error {
 	if s == "" || len(s) > limit {
-		return fmt.Errorf("identity: %s has 1 to %d characters, %.80q has %d", what, limit, s, len(s))
+		return fmt.Errorf("%s has 1 to %d characters, %.80q has %d", what, limit, s, len(s))
 	}
 	bad := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' }
 	if s[0] == '-' || strings.ContainsFunc(s, bad) {
-		return fmt.Errorf("identity: %q is not %s: only a-z, 0-9 and, not in front, - are allowed", s, what)
+		return fmt.Errorf("%q is not %s: only a-z, 0-9 and, not in front, - are allowed", s, what)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (p Peer) URI() string {
 // ParsePeerURI is the inverse of Peer.URI. It accepts that one spelling only.
 func ParsePeerURI(uri string) (Peer, error) {
 	bad := func(why string) (Peer, error) {
-		return Peer{}, fmt.Errorf("identity: %.200q is not an identity of the form %sCLUSTER/ROLE/NAME: %s", uri, scheme, why)
+		return Peer{}, fmt.Errorf("%.200q is not an identity of the form %sCLUSTER/ROLE/NAME: %s", uri, scheme, why)
 	}
 	rest, ok := strings.CutPrefix(uri, scheme)
 	parts := strings.Split(rest, "/")
