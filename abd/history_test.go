@@ -1,6 +1,7 @@
 package abd_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -103,4 +104,17 @@ func (h *history) linearizable() bool {
 		ops = append(ops, porcupine.Operation{ClientId: i, Input: c, Call: c.began, Return: end})
 	}
 	return porcupine.CheckOperations(register, ops)
+}
+
+// String lists the calls, each with when it began and ended.
+func (h *history) String() string {
+	var b strings.Builder
+	for _, c := range h.calls {
+		what := "read"
+		if c.write {
+			what = "write"
+		}
+		fmt.Fprintf(&b, "%4d-%-4d %s %s %q\n", c.began, c.ended, what, c.key, c.value)
+	}
+	return b.String()
 }

@@ -198,6 +198,7 @@ func (w *World) resume(c *caller) {
 	w.running = nil
 	if c.state == runnable {
 		c.finish(c.err)
+		c.r.caller = nil
 		w.idle = append(w.idle, c.r)
 		c.r = nil
 	}
@@ -306,24 +307,33 @@ func (c *caller) disarm() {
 func (c *caller) timeout() {
 	c.timed = false
 	now := c.w.now
-	if c.deadline > 0 && now >= c.deadline {
+	next := c.deadline
+	if next > 0 && now >= next {
 		c.end(env.ErrDeadline)
 		return
-	}
-	if c.deadline > 0 {
-		c.arm(c.deadline)
 	}
 	switch c.wait {
 	case aTime:
 		if now >= c.alarm {
 			c.wake()
 		} else {
-			c.arm(c.alarm)
+			next = sooner(next, c.alarm)
 		}
 	case anAnswer:
 		if now >= c.again {
 			c.repeat()
 		}
-		c.arm(c.again)
+		next = sooner(next, c.again)
 	}
+	if next > 0 {
+		c.arm(next)
+	}
+}
+
+// sooner returns the earlier of two times, of which a may be zero for none.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
 }
