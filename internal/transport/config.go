@@ -45,7 +45,8 @@ type Config struct {
 	// MaxIncoming is how many connections may come in. 0: DefaultMaxIncoming.
 	MaxIncoming int
 	// StallTimeout is how long a peer may take nothing of what waits for it.
-	// 0: DefaultStallTimeout.
+	// It is noticed after half of that at the earliest. 0:
+	// DefaultStallTimeout.
 	StallTimeout time.Duration
 }
 

@@ -38,9 +38,10 @@
 // # What is bounded
 //
 // Every queue has a limit in limits.go. A peer that doesn't read costs at most
-// [Config].MaxPending bytes, then Queue returns [ErrQueueFull], and when the
-// peer took nothing for [Config].StallTimeout the session is closed. Nobody
-// ever waits for a peer: Queue, Flush and Send don't block on the network.
+// MaxPending bytes (MaxPendingClient, if it is no node), then Queue returns
+// [ErrQueueFull], and when the peer took nothing for StallTimeout the session
+// is closed; all three are in [Config]. Nobody ever waits for a peer: Queue,
+// Flush and Send don't block on the network.
 //
 // What a peer sends is checked before it is believed: the length of a frame
 // against wire.MaxFrame before space is made for it, and space grows with the
@@ -51,7 +52,7 @@
 // # What is noticed, and when
 //
 // A peer that closes is noticed at once, and so is one that was restarted, by
-// the first message sent to it (this needs [Config].StatelessResetKey). A peer that
+// the first message sent to it (this needs its StatelessResetKey). A peer that
 // vanished, or whose process was killed, is noticed after [IdleTimeout]: UDP
 // tells nothing of a closed port. Until then messages to it are accepted and
 // lost. 0-RTT is never used: it can be replayed.
@@ -60,7 +61,7 @@
 //
 // The bytes of a received message's key and value are part of the buffer that
 // they were read into. Such a buffer is never reused, so they may be kept;
-// but a small value keeps its neighbours' bytes alive, up to [maxChunk]. Who
+// but a small value keeps its neighbours' bytes alive, 64 KiB at most. Who
 // stores values for long copies the small ones. A large value has a buffer of
 // its own.
 package transport

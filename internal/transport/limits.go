@@ -60,7 +60,8 @@ const (
 	// QUIC doesn't allow less.
 	IdleTimeout = 5 * time.Second
 	// DefaultStallTimeout is how long a peer may take nothing of what waits
-	// for it, unless Config says otherwise.
+	// for it, unless Config says otherwise. A peer that takes nothing and is
+	// gone is noticed earlier, after IdleTimeout.
 	DefaultStallTimeout = 10 * time.Second
 	// DialStagger is the head start of each address over the next one.
 	DialStagger = 50 * time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ type link struct {
 // close closes the connection and tells the peer why.
 func (l *link) close(code Code, text string) {
 	if len(text) > maxReason {
-		text = text[:maxReason]
+		text = strings.ToValidUTF8(text[:maxReason], "")
 	}
 	// It returns nil always.
 	_ = l.conn.CloseWithError(quic.ApplicationErrorCode(code), text)

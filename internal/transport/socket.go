@@ -213,11 +213,11 @@ func (t *Transport) socketFor(to netip.Addr) (*socket, error) {
 			return s, nil
 		}
 	}
-	any := netip.IPv6Unspecified()
+	from := netip.IPv6Unspecified()
 	if to.Is4() {
-		any = netip.IPv4Unspecified()
+		from = netip.IPv4Unspecified()
 	}
-	s, err := t.bind(netip.AddrPortFrom(any, 0))
+	s, err := t.bind(netip.AddrPortFrom(from, 0))
 	if err != nil {
 		return nil, plainBind(err)
 	}

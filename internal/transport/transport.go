@@ -88,7 +88,8 @@ func (t *Transport) Addrs() []netip.AddrPort {
 
 // Close tells all peers, closes all sessions and sockets, and returns when no
 // goroutine of the transport is left and every session's Down has returned.
-// Messages that are pending are lost. It must not be called by a Handler.
+// Messages that are pending are lost. It must not be called by a Handler. A
+// second call returns nil at once.
 func (t *Transport) Close() error {
 	t.mu.Lock()
 	if t.mu.closed {
