@@ -7,8 +7,11 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progressEvery is how often a bar is drawn.
-const progressEvery = 100 * time.Millisecond
+// How often a bar is drawn, and how wide in columns.
+const (
+	progressEvery = 100 * time.Millisecond
+	progressWidth = 40
+)
 
 // Progress is a bar on a terminal; elsewhere it is nothing. It is safe for
 // concurrent use.
@@ -25,7 +28,7 @@ func NewProgress(w io.Writer, text string, total int64) *Progress {
 		progressbar.OptionThrottle(progressEvery),
 		progressbar.OptionSetElapsedTime(false),
 		progressbar.OptionSetPredictTime(false),
-		progressbar.OptionFullWidth(),
+		progressbar.OptionSetWidth(progressWidth),
 		progressbar.OptionClearOnFinish(),
 	)}
 }

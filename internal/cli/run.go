@@ -141,7 +141,7 @@ func (w *watchedWriter) Write(b []byte) (int, error) {
 	}
 	n, err := w.w.Write(b)
 	if err != nil {
-		w.err = fmt.Errorf("write the result: %w", err)
+		w.err = fmt.Errorf("the result could not be written: %w", err)
 	}
 	return n, w.err
 }

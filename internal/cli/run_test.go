@@ -121,7 +121,7 @@ func TestRunBrokenStdout(t *testing.T) {
 		stderr string
 	}{
 		{syscall.EPIPE, ""},
-		{syscall.ENOSPC, "app: version: write the result: no space left on device\n"},
+		{syscall.ENOSPC, "app: version: the result could not be written: no space left on device\n"},
 	} {
 		var errs bytes.Buffer
 		app := testApp(func(ctx *urfave.Context) error {
