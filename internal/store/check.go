@@ -69,7 +69,7 @@ type checker struct {
 // checkState reads the whole of a bbolt file. It returns an error when bbolt
 // would stumble over it or could lose a key in it; records that are damaged
 // on their own are returned, and count as records.
-func checkState(path string) (c *checker, err error) {
+func checkState(path string) (*checker, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		if os.IsNotExist(err) {
@@ -82,8 +82,13 @@ func checkState(path string) (c *checker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c = &checker{path: path, r: f, buckets: make(map[string]bool)}
-	if err := c.readMetas(info.Size()); err != nil {
+	return checkPages(path, f, info.Size())
+}
+
+// checkPages is checkState on what path holds.
+func checkPages(path string, r io.ReaderAt, size int64) (*checker, error) {
+	c := &checker{path: path, r: r, buckets: make(map[string]bool)}
+	if err := c.readMetas(size); err != nil {
 		return nil, err
 	}
 	c.seen = make([]uint64, c.meta.high/64+1)

@@ -30,6 +30,8 @@ type journal struct {
 
 	// full: there is no space, and stores are refused.
 	full atomic.Bool
+	// waiting: a frame that needs a segment of its own waits for space.
+	waiting atomic.Bool
 	// size is what all segments and spares take, in bytes.
 	size atomic.Int64
 	// synced counts the writes, written their bytes.
@@ -184,13 +186,15 @@ func (j *journal) takeSpare(size int64) (spare, error) {
 
 // makeLarge makes a segment for a frame that fits into none, waiting for space.
 func (j *journal) makeLarge(size int64) (spare, error) {
+	defer j.look()
+	defer j.waiting.Store(false)
 	for {
 		s, err := j.makeSpare(size)
 		if err == nil || !noSpace(err) {
 			return s, err
 		}
+		j.waiting.Store(true)
 		j.setFull(true, err)
-		j.look()
 		select {
 		case <-j.stop:
 			return spare{}, ErrClosed
@@ -240,7 +244,7 @@ func (j *journal) prepareOnce() (retry bool) {
 			j.addSpare(s)
 		}
 	}
-	if errors.Is(err, ErrClosed) {
+	if errors.Is(err, ErrClosed) || err == nil && j.waiting.Load() {
 		return false
 	}
 	j.setFull(err != nil, err)

@@ -34,26 +34,33 @@ func (j *journal) recover(applied env.Position, visit func(position env.Position
 	}
 	end := env.Position(0)
 	for i, number := range numbers {
-		r, err := j.readSegment(number, i == len(numbers)-1, applied, visit)
+		// Where a segment must begin is checked before its records are visited.
+		begins := func(first env.Position) error {
+			previous := filepath.Join(j.dir, segmentName(number-1))
+			switch {
+			case i == 0 && first > applied:
+				return damagedFile(previous, -1, "it is missing: the journal begins behind record %d, and %s ends with record %d",
+					first, stateName, applied)
+			case i > 0 && first != end:
+				return damagedFile(previous, -1, "its frames end with record %d, the next segment begins behind record %d", end, first)
+			}
+			return nil
+		}
+		r, err := j.readSegment(number, begins, func(position env.Position, key, record []byte) {
+			if position > applied {
+				visit(position, key, record)
+			}
+		})
 		if err != nil {
 			return 0, err
-		}
-		switch {
-		case i == 0 && r.header.first > applied:
-			r.file.Close()
-			return 0, damagedFile(filepath.Join(j.dir, segmentName(number-1)), -1,
-				"it is missing: the journal begins behind record %d, and %s ends with record %d",
-				r.header.first, stateName, applied)
-		case i > 0 && r.header.first != end:
-			r.file.Close()
-			return 0, damagedFile(j.mu.sealed[len(j.mu.sealed)-1].path, -1,
-				"its frames end with record %d, the next segment begins behind record %d", end, r.header.first)
 		}
 		end = r.end
 		j.active = segment{number: number, path: r.path, file: r.file, capacity: r.header.capacity}
 		j.offset = r.offset
 		if i < len(numbers)-1 {
 			j.seal(end)
+		} else if err := j.settle(r); err != nil {
+			return 0, err
 		}
 	}
 	if end < applied {
@@ -116,13 +123,15 @@ type recovered struct {
 	header segmentHeader
 	path   string
 	file   file
+	bytes  []byte
 	end    env.Position
-	offset int64 // behind its last frame
+	// offset is behind its last frame, last is where that begins.
+	last, offset int64
 }
 
-// readSegment reads one segment. Of the last one the end may be torn; it is
-// cut off.
-func (j *journal) readSegment(number uint64, last bool, applied env.Position, visit func(env.Position, []byte, []byte)) (r recovered, err error) {
+// readSegment reads one segment, up to its first bad frame. That is an error
+// when a good one follows in the same segment.
+func (j *journal) readSegment(number uint64, begins func(first env.Position) error, visit func(env.Position, []byte, []byte)) (r recovered, err error) {
 	r.path = filepath.Join(j.dir, segmentName(number))
 	f, b, err := readAll(func() (file, error) { return j.cfg.openFile(r.path, os.O_RDWR, segmentMode) })
 	if err != nil {
@@ -133,33 +142,27 @@ func (j *journal) readSegment(number uint64, last bool, applied env.Position, vi
 			f.Close()
 		}
 	}()
-	r.file = f
+	r.file, r.bytes = f, b
 	if r.header, err = readSegmentHeader(r.path, b, j.id, number); err != nil {
 		return r, err
 	}
+	if err := begins(r.header.first); err != nil {
+		return r, err
+	}
 	j.size.Add(r.header.capacity)
-	r.end, r.offset = r.header.first, segmentHead
-	previous := r.offset
+	r.end, r.last, r.offset = r.header.first, segmentHead, segmentHead
 	for {
 		f, _, whole := readFrame(b[r.offset:], j.id, number)
 		if !whole || f.first != r.end {
 			break
 		}
-		err := f.eachEntry(func(position env.Position, key, record []byte) {
-			if position > applied {
-				visit(position, key, record)
-			}
-		})
-		if err != nil {
+		if err := f.eachEntry(visit); err != nil {
 			return r, damagedFile(r.path, r.offset, "frame with a good checksum and a bad content: %v", err)
 		}
-		previous, r.offset, r.end = r.offset, r.offset+f.size, r.end+env.Position(f.records)
+		r.last, r.offset, r.end = r.offset, r.offset+f.size, r.end+env.Position(f.records)
 	}
 	if at, ok := j.laterFrame(b, r.offset, r.end, number); ok {
 		return r, damagedFile(r.path, r.offset, "a bad frame, and a good one behind it at byte %d", at)
-	}
-	if last {
-		return r, j.settle(&r, b, previous)
 	}
 	return r, nil
 }
@@ -177,13 +180,13 @@ func (j *journal) laterFrame(b []byte, bad int64, end env.Position, number uint6
 // settle makes the last segment durable as it was read, and cuts off what
 // follows: the last frame may be in the system's cache only, or there as
 // "clean" after a sync that failed. Writing the same bytes again harms nothing.
-func (j *journal) settle(r *recovered, b []byte, previous int64) error {
-	if previous < r.offset {
-		if _, err := r.file.WriteAt(b[previous:r.offset], previous); err != nil {
+func (j *journal) settle(r recovered) error {
+	if r.last < r.offset {
+		if _, err := r.file.WriteAt(r.bytes[r.last:r.offset], r.last); err != nil {
 			return err
 		}
 	}
-	if rest := b[r.offset:]; len(rest) >= frameHead {
+	if rest := r.bytes[r.offset:]; len(rest) >= frameHead {
 		torn, head, _ := readFrame(rest, j.id, r.header.generation)
 		if head {
 			j.log.Warn("the journal's last frame was never finished, and is cut off",

@@ -52,7 +52,7 @@ func newHarness(t *testing.T, cfg store.Config) *harness {
 func TestSuite(t *testing.T) {
 	for name, cfg := range map[string]store.Config{
 		// All in the memory table and one segment.
-		"memory": {SegmentBytes: 1 << 20},
+		"memory": {SegmentBytes: 128 << 10},
 		// Everything is applied all the time, and segments are used again.
 		"applying": {SegmentBytes: 16 << 10, TableBytes: 2 << 10, JournalBytes: 64 << 10},
 	} {

@@ -8,6 +8,7 @@ package storetest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -33,8 +34,8 @@ type Harness interface {
 	Reopen()
 }
 
-// Run checks the stores that open makes. Each must be empty, and is released
-// with t.Cleanup.
+// Run checks the stores that open makes, several at a time. Each must be
+// empty, and is released with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, c := range []struct {
 		name string
@@ -59,7 +60,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"large values", largeValues},
 		{"random, against a model", model},
 	} {
-		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) { c.run(t, open(t)) })
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, open(t))
+		})
 	}
 }
 
@@ -589,6 +593,10 @@ func largeValues(t *testing.T, h Harness) {
 }
 
 func fillRandom(r *rand.Rand, b []byte) {
+	for len(b) >= 8 {
+		binary.NativeEndian.PutUint64(b, r.Uint64())
+		b = b[8:]
+	}
 	for i := range b {
 		b[i] = byte(r.Uint32())
 	}

@@ -1,0 +1,405 @@
+package store
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/tags"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func visitAll(abd.Key, tags.Tag, bool) bool { return true }
+
+func TestFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	cfg := Config{Dir: dir, SegmentBytes: 16 << 10, JournalBytes: 64 << 10}
+	if _, err := Open(cfg); !errors.Is(err, ErrNoStore) {
+		t.Errorf("Open of a missing folder: %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("Open made the folder")
+	}
+	mustCreate(t, cfg)
+	if err := Create(cfg); !errors.Is(err, ErrExists) {
+		t.Errorf("Create again: %v", err)
+	}
+	s := mustOpen(t, cfg)
+	_, err := Open(cfg)
+	var inUse *InUseError
+	if !errors.As(err, &inUse) || inUse.Process != os.Getpid() || inUse.Dir != dir {
+		t.Errorf("a second Open: %v, want an *InUseError of process %d", err, os.Getpid())
+	}
+	mustClose(t, s)
+	if _, err := s.Store("k", testRecord(1, "x")); !errors.Is(err, ErrClosed) {
+		t.Errorf("Store after Close: %v", err)
+	}
+	if _, err := s.Commit(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Commit after Close: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("Close again: %v", err)
+	}
+	mustClose(t, mustOpen(t, cfg))
+}
+
+func TestBrokenFolder(t *testing.T) {
+	identityOf := func(t *testing.T, dir string) (i identity) {
+		if err := json.Unmarshal(readFile(t, filepath.Join(dir, identityName)), &i); err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	rewrite := func(t *testing.T, dir string, change func(i *identity)) {
+		i := identityOf(t, dir)
+		change(&i)
+		b, err := json.Marshal(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(dir, identityName), b)
+	}
+	for _, c := range []struct {
+		name, file string
+		wreck      func(t *testing.T, dir string)
+	}{
+		{"no store.json", identityName, func(t *testing.T, dir string) { os.Remove(filepath.Join(dir, identityName)) }},
+		{"empty store.json", identityName, func(t *testing.T, dir string) { writeFile(t, filepath.Join(dir, identityName), nil) }},
+		{"cut id", identityName, func(t *testing.T, dir string) { rewrite(t, dir, func(i *identity) { i.ID = i.ID[:8] }) }},
+		{"another id", stateName, func(t *testing.T, dir string) {
+			rewrite(t, dir, func(i *identity) { i.ID = strings.Repeat("ab", 16) })
+		}},
+		{"no journal", journalName, func(t *testing.T, dir string) { os.RemoveAll(filepath.Join(dir, journalName)) }},
+		{"empty journal", segmentName(1), func(t *testing.T, dir string) {
+			os.RemoveAll(filepath.Join(dir, journalName))
+			os.Mkdir(filepath.Join(dir, journalName), 0o700)
+		}},
+		{"another store's state", stateName, func(t *testing.T, dir string) {
+			other := small(t)
+			mustCreate(t, other)
+			writeFile(t, filepath.Join(dir, stateName), readFile(t, filepath.Join(other.Dir, stateName)))
+		}},
+		{"another store's journal", segmentName(1), func(t *testing.T, dir string) {
+			other := small(t)
+			mustCreate(t, other)
+			writeFile(t, filepath.Join(dir, journalName, segmentName(1)), readFile(t, filepath.Join(other.Dir, journalName, segmentName(1))))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := small(t)
+			mustCreate(t, cfg)
+			c.wreck(t, cfg.Dir)
+			_, err := Open(cfg)
+			wantDamage(t, err, c.file)
+			if err := Create(cfg); !errors.Is(err, ErrExists) {
+				t.Errorf("Create over it: %v, want ErrExists", err)
+			}
+		})
+	}
+	cfg := small(t)
+	mustCreate(t, cfg)
+	rewrite(t, cfg.Dir, func(i *identity) { i.Format = folderFormat + 1 })
+	_, err := Open(cfg)
+	var format *FormatError
+	if !errors.As(err, &format) || format.Found != folderFormat+1 {
+		t.Errorf("a newer folder: %v, want a *FormatError", err)
+	}
+}
+
+func TestCreateCleansUp(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	d := new(disk)
+	d.mu.create = errors.New("no")
+	err := Create(Config{Dir: dir, SegmentBytes: 16 << 10, JournalBytes: 64 << 10, openFile: d.open})
+	if err == nil {
+		t.Fatal("Create on a disk that fails: no error")
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the folder is still there")
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	for _, cfg := range []Config{
+		{},
+		{Dir: "d", SegmentBytes: 1},
+		{Dir: "d", TableBytes: -1},
+		{Dir: "d", SegmentBytes: 1 << 20, JournalBytes: 1 << 20},
+	} {
+		if _, err := cfg.withDefaults(); err == nil {
+			t.Errorf("%+v: no error", cfg)
+		}
+	}
+}
+
+func TestBadSizes(t *testing.T) {
+	cfg := small(t)
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	for _, c := range []struct{ key, value int }{{0, 1}, {abd.MaxKey + 1, 1}, {1, abd.LargestMaxValue + 1}} {
+		var size *abd.SizeError
+		if _, err := s.Store(abd.Key(make([]byte, c.key)), testRecord(1, string(make([]byte, c.value)))); !errors.As(err, &size) {
+			t.Errorf("Store of a key of %d bytes and a value of %d: %v", c.key, c.value, err)
+		}
+	}
+	if u := s.Usage(); u.Keys != 0 {
+		t.Errorf("%d keys", u.Keys)
+	}
+}
+
+// Everything at once, many times over: tables are applied and segments used
+// again behind the writer's back.
+func TestApplyAndRecycle(t *testing.T) {
+	cfg := small(t)
+	cfg.openFile = new(disk).open
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	r := random(9)
+	want := map[abd.Key]abd.Record{}
+	for n := 1; n <= 3000; n++ {
+		key := abd.Key(fmt.Sprint("key", r.IntN(700)))
+		rec := testRecord(n, string(make([]byte, r.IntN(200))))
+		if rec.Deleted = r.IntN(5) == 0; rec.Deleted {
+			rec.Value = nil
+		}
+		mustStore(t, s, key, rec)
+		want[key] = rec
+		if n%4 == 0 {
+			mustCommit(t, s)
+		}
+		if key = abd.Key(fmt.Sprint("key", r.IntN(700))); n%2 == 0 {
+			wantLoad(t, s, key, want[key])
+		}
+	}
+	mustCommit(t, s)
+	applyNow(t, s)
+	if s.Applied() != s.Committed() {
+		t.Errorf("applied up to %d, committed up to %d", s.Applied(), s.Committed())
+	}
+	files, err := os.ReadDir(filepath.Join(cfg.Dir, journalName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if most := int(cfg.JournalBytes/cfg.SegmentBytes) + 2; len(files) > most {
+		t.Errorf("the journal has %d files, want at most %d", len(files), most)
+	}
+	if n := s.journal.active.number; n < 20 {
+		t.Errorf("segment %d is the last one: the test reuses too few", n)
+	}
+	check := func() {
+		t.Helper()
+		var keys, tombstones int64
+		for key, rec := range want {
+			wantLoad(t, s, key, rec)
+			presenceOf(encodeRecord(key, rec)).count(&keys, &tombstones, 1)
+		}
+		if u := s.Usage(); u.Keys != keys || u.Tombstones != tombstones {
+			t.Errorf("Usage = %d keys and %d tombstones, want %d and %d", u.Keys, u.Tombstones, keys, tombstones)
+		}
+	}
+	check()
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	check()
+}
+
+// A crash between two transactions of an apply: some keys are in bbolt
+// already, the applied position isn't.
+func TestCrashWithinApply(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), SegmentBytes: 64 << 10, openFile: new(disk).open}
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	for i := range 40 {
+		mustStore(t, s, abd.Key(fmt.Sprintf("k%02d", i)), testRecord(i+1, "first"))
+	}
+	mustCommit(t, s)
+	applyNow(t, s)
+	for i := 0; i < 60; i++ {
+		r := testRecord(100+i, "second")
+		if i%3 == 0 {
+			r = abd.Record{Tag: testTag(100 + i), Deleted: true}
+		}
+		mustStore(t, s, abd.Key(fmt.Sprintf("k%02d", i)), r)
+	}
+	mustCommit(t, s)
+	c := s.active.order.from("k10")
+	batch, _ := nextBatch(s.active, &c)
+	if err := s.applyBatch(batch[:25], s.summary); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	for range 2 {
+		s = mustOpen(t, cfg)
+		if u := s.Usage(); u.Keys != 40 || u.Tombstones != 20 {
+			t.Errorf("Usage = %d keys and %d tombstones, want 40 and 20", u.Keys, u.Tombstones)
+		}
+		wantLoad(t, s, "k01", testRecord(101, "second"))
+		wantLoad(t, s, "k59", testRecord(159, "second"))
+		mustClose(t, s)
+	}
+	s = mustOpen(t, cfg)
+	applyNow(t, s)
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if u := s.Usage(); u.Keys != 40 || u.Tombstones != 20 {
+		t.Errorf("after the apply, Usage = %d keys and %d tombstones, want 40 and 20", u.Keys, u.Tombstones)
+	}
+}
+
+// While bbolt takes nothing, Commit must not go on for ever.
+func TestBackpressure(t *testing.T) {
+	cfg := small(t)
+	cfg.openFile = new(disk).open
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	tx, err := s.state.db.Begin(true) // the apply waits for this
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	store := func() {
+		n++
+		mustStore(t, s, abd.Key(fmt.Sprint("k", n)), testRecord(n, string(make([]byte, 200))))
+	}
+	for s.frozen.Load() == nil {
+		store()
+		mustCommit(t, s)
+	}
+	frozen := s.frozen.Load()
+	for s.pressure() < pressureStop {
+		store()
+	}
+	s.Cut()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Commit()
+		select {
+		case <-frozen.applied:
+		default:
+			err = errors.Join(err, errors.New("Commit didn't wait for the apply"))
+		}
+		done <- err
+	}()
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if s.Stats().Throttled == 0 {
+		t.Error("Stats say that nothing was delayed")
+	}
+	mustClose(t, s)
+}
+
+// One group larger than any segment, in between small ones.
+func TestLargeGroup(t *testing.T) {
+	cfg := small(t)
+	cfg.openFile = new(disk).open
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	for i := range 30 {
+		size := 10
+		if i%10 == 5 {
+			size = 100 << 10
+		}
+		mustStore(t, s, abd.Key(fmt.Sprint("k", i)), testRecord(i+1, string(make([]byte, size))))
+		mustCommit(t, s)
+	}
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	wantLoad(t, s, "k15", testRecord(16, string(make([]byte, 100<<10))))
+	wantLoad(t, s, "k29", testRecord(30, string(make([]byte, 10))))
+}
+
+func TestKeyOrder(t *testing.T) {
+	r := random(4)
+	for round := range 3 {
+		var o keyOrder
+		var twin []abd.Key
+		for i := range 5000 {
+			var key abd.Key
+			switch round {
+			case 0:
+				key = abd.Key(fmt.Sprintf("%05d", i))
+			case 1:
+				key = abd.Key(fmt.Sprintf("%05d", 5000-i))
+			default:
+				key = abd.Key(fmt.Sprint(r.Uint32()))
+			}
+			if at, there := slices.BinarySearch(twin, key); !there {
+				twin = slices.Insert(twin, at, key)
+				o.insert(key)
+			}
+		}
+		for range 50 {
+			start := abd.Key(fmt.Sprint(r.Uint32()))[:r.IntN(4)]
+			c := o.from(start)
+			at, _ := slices.BinarySearch(twin, start)
+			for _, want := range twin[at:] {
+				if got, ok := c.peek(); !ok || got != want {
+					t.Fatalf("round %d: from %q: %q, want %q", round, start, got, want)
+				}
+				c.next()
+			}
+			if got, ok := c.peek(); ok {
+				t.Fatalf("%q behind the last key", got)
+			}
+		}
+	}
+}
+
+func TestRecordBytes(t *testing.T) {
+	record := encodeRecord("key", abd.Record{Tag: tags.Tag{Seq: 1, PID: tags.NewPID(2, 3, 4), RMW: 5}, Deleted: true, Value: []byte("v")})
+	const want = "0101" + "0000000000000001" + "0000000000000002" + "0003000000000004" + "00000005" + "00000001" +
+		"0544e0b4" + "ca5f89ed" + "76"
+	if got := hex.EncodeToString(record); got != want {
+		t.Errorf("record is\n%s, want\n%s", got, want)
+	}
+	if reason := checkHead([]byte("key"), record); reason != "" {
+		t.Error(reason)
+	}
+	for i := range record {
+		b := slices.Clone(record)
+		b[i] ^= 0x10
+		if checkHead([]byte("key"), b) == "" && checkValue(b) == "" {
+			t.Errorf("byte %d can change unnoticed", i)
+		}
+	}
+	for i := range record {
+		if checkHead([]byte("key"), record[:i]) == "" {
+			t.Errorf("a record of %d bytes passes", i)
+		}
+	}
+	if checkHead([]byte("kez"), record) == "" {
+		t.Error("another key passes")
+	}
+}
+
+func FuzzFrame(f *testing.F) {
+	id := storeID{1}
+	b := appendEntry(make([]byte, frameHead), "key", encodeRecord("key", testRecord(1, "value")))
+	sealFrame(b, id, 1, 0, 1)
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fr, _, whole := readFrame(b, id, 1)
+		if whole && fr.size < frameHead {
+			t.Errorf("a frame of %d bytes", fr.size)
+		}
+		// The content behind a good checksum may be anything as well.
+		_ = frame{payload: b}.eachEntry(func(_ env.Position, key, record []byte) {
+			decodeRecord(record, true)
+		})
+	})
+}
