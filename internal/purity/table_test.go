@@ -35,6 +35,7 @@ var folders = []folder{
 		"github.com/vmihailenco/msgpack/v5",
 		"github.com/vmihailenco/msgpack/v5/msgpcode",
 	}},
+	{path: "sim/stat", pure: true},
 	{path: "sim", pure: true, coroutines: true, also: []string{
 		"bufio", "encoding/json", "io", "text/tabwriter", // scenarios and reports
 		"reflect",       // the type of a message
