@@ -53,6 +53,7 @@ type Client struct {
 	runtime   *live.Runtime
 	transport *transport.Transport
 	closed    atomic.Bool
+	asking    sync.WaitGroup // for descriptions of the cluster
 	cluster   atomic.Pointer[replica.Description]
 
 	mu struct {
@@ -76,6 +77,11 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	credentials, err := identity.ParseCredentials(cfg.CA, cfg.Certificate, cfg.Key)
+	if err == nil {
+		// Members would refuse it as well, but each only by an alert that
+		// can't tell expired from not yet valid.
+		err = credentials.Check(time.Now())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
 	}
@@ -110,7 +116,9 @@ func (c *Client) Close() error {
 		return ErrClosed
 	}
 	c.runtime.Stop()
-	return c.transport.Close()
+	err := c.transport.Close()
+	c.asking.Wait()
+	return err
 }
 
 // discover asks all endpoints at once to describe the cluster, and takes the
@@ -124,13 +132,10 @@ func (c *Client) discover(ctx context.Context) error {
 	}
 	results := make(chan result, len(c.cfg.Endpoints))
 	for _, address := range c.cfg.Endpoints {
-		go func() {
+		c.asking.Go(func() {
 			d, err := c.describe(ctx, address)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", address, err)
-			}
 			results <- result{d, err}
-		}()
+		})
 	}
 	var failures []error
 	for range c.cfg.Endpoints {
@@ -145,30 +150,24 @@ func (c *Client) discover(ctx context.Context) error {
 	return &UnreachableError{Endpoints: failures}
 }
 
-// UnreachableError says why no endpoint could be used. It unwraps to what
-// each of them said.
-type UnreachableError struct {
-	Endpoints []error
-}
-
-// Error names every endpoint.
-func (e *UnreachableError) Error() string {
-	return "cannot reach the cluster: " + errors.Join(e.Endpoints...).Error()
-}
-
-// Unwrap returns an error for each endpoint.
-func (e *UnreachableError) Unwrap() []error { return e.Endpoints }
-
-// describe asks whoever is at address.
+// describe asks whoever is at address. Its errors name the address.
 func (c *Client) describe(ctx context.Context, address string) (*replica.Description, error) {
 	session, err := c.transport.DialAddress(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	node, cluster := session.Peer().Node, session.Peer().Cluster
+	d, err := c.describeBy(ctx, session.Peer())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+	return d, nil
+}
+
+// describeBy asks a peer that there is a session with.
+func (c *Client) describeBy(ctx context.Context, peer identity.Peer) (*replica.Description, error) {
 	var d *replica.Description
 	var refused *env.Refused
-	err = c.runtime.Scope(ctx).Ask([]quorum.NodeID{node}, &replica.Describe{},
+	err := c.runtime.Scope(ctx).Ask([]quorum.NodeID{peer.Node}, &replica.Describe{},
 		func(_ env.Conversation, _ quorum.NodeID, answer env.Message) bool {
 			switch answer := answer.(type) {
 			case *replica.Description:
@@ -183,8 +182,10 @@ func (c *Client) describe(ctx context.Context, address string) (*replica.Descrip
 		return nil, err
 	case refused != nil:
 		return nil, refused
-	case d.Cluster != cluster:
-		return nil, fmt.Errorf("it describes cluster %s, and its certificate is of %s", d.Cluster, cluster)
+	case d.Cluster != peer.Cluster:
+		return nil, fmt.Errorf("it describes cluster %s, and its certificate is of %s", d.Cluster, peer.Cluster)
+	case len(d.Configurations) == 0:
+		return nil, errors.New("it knows of no configuration")
 	}
 	return d, nil
 }
@@ -246,4 +247,10 @@ func (h *handler) Messages(s *transport.Session, in []transport.Incoming) {
 
 func (h *handler) Up(s *transport.Session) { h.runtime.PeerUp(s.Node()) }
 
-func (h *handler) Down(s *transport.Session, err error) { h.runtime.PeerDown(s.Node(), err) }
+// Down tells the operations, unless another session with the node lives: when
+// both sides of a lost connection dial, two can overlap for a while.
+func (h *handler) Down(s *transport.Session, err error) {
+	if !h.transport.Connected(s.Node()) {
+		h.runtime.PeerDown(s.Node(), err)
+	}
+}

@@ -18,6 +18,29 @@ var (
 	ErrClosed = errors.New("client closed")
 )
 
+// UnreachableError says why no endpoint could be used. It unwraps to what is
+// known of each of them.
+type UnreachableError struct {
+	// Endpoints has an error for each endpoint, which names it.
+	Endpoints []error
+}
+
+// Error names every endpoint.
+func (e *UnreachableError) Error() string {
+	var b strings.Builder
+	b.WriteString("cannot reach the cluster")
+	separator := ": "
+	for _, err := range e.Endpoints {
+		b.WriteString(separator)
+		b.WriteString(err.Error())
+		separator = "; "
+	}
+	return b.String()
+}
+
+// Unwrap returns an error for each endpoint.
+func (e *UnreachableError) Unwrap() []error { return e.Endpoints }
+
 // NoQuorumError says that an operation found no quorum and has certainly not
 // taken effect: it may be tried again as a new one.
 type NoQuorumError struct {
@@ -26,6 +49,8 @@ type NoQuorumError struct {
 	// Cause is context.Canceled, context.DeadlineExceeded, ErrClosed or
 	// abd.ErrRefused.
 	Cause error
+
+	reading bool // a Get or List, which changes nothing anyway
 }
 
 // MemberError is what a member said, or why it is silent.
@@ -37,6 +62,9 @@ type MemberError struct {
 
 // Error names each member and what it said.
 func (e *NoQuorumError) Error() string {
+	if e.reading {
+		return "no quorum: " + blame(e.Cause, e.Members)
+	}
 	return "no quorum, nothing was changed: " + blame(e.Cause, e.Members)
 }
 
@@ -76,22 +104,40 @@ func (m MemberError) label() string {
 	return m.Name
 }
 
-// failure turns what a protocol returned into what a user of the client
-// branches on.
-func (c *Client) failure(op abd.Operation, err error) error {
+// readFailure turns what a protocol returned from a read into what a user of
+// the client branches on.
+func (c *Client) readFailure(err error) error {
 	q, ok := errors.AsType[*abd.QuorumError](err)
 	if !ok {
 		return err
 	}
+	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause), reading: true}
+}
+
+// writeFailure does the same for op, as the protocol returned it with err.
+func (c *Client) writeFailure(op abd.Operation, err error) error {
+	q, ok := errors.AsType[*abd.QuorumError](err)
+	switch {
+	case !ok:
+		return err
+	case q.Effect == abd.Unknown:
+		return &UnknownError{Operation: op, Members: c.blamed(q), Cause: cause(q.Cause)}
+	}
+	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause)}
+}
+
+func (c *Client) blamed(q *abd.QuorumError) []MemberError {
 	members := make([]MemberError, len(q.Nodes))
 	for i, n := range q.Nodes {
-		members[i] = MemberError{ID: n.Node, Name: c.name(n.Node), Text: n.Text}
+		members[i] = MemberError{ID: n.Node, Name: c.name(n.Node), Text: withoutNode(n.Text, n.Node)}
 	}
-	cause := cause(q.Cause)
-	if q.Effect == abd.Unknown {
-		return &UnknownError{Operation: op, Members: members, Cause: cause}
-	}
-	return &NoQuorumError{Members: members, Cause: cause}
+	return members
+}
+
+// withoutNode takes away from the front of a text which node it is about,
+// where that is said already.
+func withoutNode(text string, id quorum.NodeID) string {
+	return strings.TrimPrefix(text, "node "+string(id)+": ")
 }
 
 // cause gives the ends of a scope the names that Go programs know.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"iter"
 
@@ -33,15 +34,15 @@ func (c *Client) Get(ctx context.Context, key string) (Value, error) {
 	rec, err := c.registers().Read(e, abd.Key(key))
 	switch {
 	case err != nil:
-		return Value{}, c.failure(abd.Operation{}, err)
+		return Value{}, c.readFailure(err)
 	case rec.Absent():
 		return Value{}, ErrNotFound
 	}
 	return Value{Tag: rec.Tag, Bytes: rec.Value}, nil
 }
 
-// Put writes a value, and returns the tag that it got. The client keeps
-// value until Put returns, and after that only inside an UnknownError.
+// Put writes a value, and returns the tag that it got. The caller may change
+// value again when Put returns.
 func (c *Client) Put(ctx context.Context, key string, value []byte) (tags.Tag, error) {
 	return c.write(ctx, abd.Operation{Key: abd.Key(key), Value: value})
 }
@@ -54,7 +55,8 @@ func (c *Client) Delete(ctx context.Context, key string) (tags.Tag, error) {
 
 // Resume tries an operation of unknown outcome again: the same operation,
 // with its id and tag, and not a second one. It takes the Operation of an
-// UnknownError.
+// UnknownError, of this client or of another one of the same cluster. Unless
+// it returns nil, the outcome is as unknown as before.
 func (c *Client) Resume(ctx context.Context, op abd.Operation) (tags.Tag, error) {
 	return c.write(ctx, op)
 }
@@ -62,12 +64,23 @@ func (c *Client) Resume(ctx context.Context, op abd.Operation) (tags.Tag, error)
 func (c *Client) write(ctx context.Context, op abd.Operation) (tags.Tag, error) {
 	e, done, err := c.scope(ctx)
 	if err != nil {
+		if op.Sent { // by an earlier try
+			err = &UnknownError{Operation: op, Cause: err}
+		}
 		return tags.Tag{}, err
 	}
 	defer done()
-	op, err = c.registers().Write(e, op)
+	registers := c.registers()
+	if err := abd.CheckValue(op.Value, registers.MaxValue); err != nil {
+		return tags.Tag{}, err
+	}
+	// One operation writes one value. A copy of the request may still be on
+	// its way to the network when Write returns, and whoever resumes the
+	// operation may do so much later.
+	op.Value = bytes.Clone(op.Value)
+	op, err = registers.Write(e, op)
 	if err != nil {
-		return tags.Tag{}, c.failure(op, err)
+		return tags.Tag{}, c.writeFailure(op, err)
 	}
 	return op.Tag, nil
 }
@@ -102,7 +115,7 @@ func (c *Client) page(ctx context.Context, prefix, after abd.Key) (keys []abd.Li
 	}
 	defer done()
 	keys, next, more, err = c.registers().List(e, prefix, after, abd.MaxPage)
-	return keys, next, more, c.failure(abd.Operation{}, err)
+	return keys, next, more, c.readFailure(err)
 }
 
 // scope returns the scope of one operation, and what to call at its end.

@@ -62,7 +62,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 		}
 		for _, t := range unfinished.Targets {
 			if !t.Answered {
-				silence[t.Node] = t.Silence()
+				silence[t.Node] = withoutNode(t.Silence(), t.Node)
 			}
 		}
 	}

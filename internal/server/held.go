@@ -42,7 +42,8 @@ func (h *held) admit() bool {
 // own array. The two are told apart under the lock that durable changes
 // under, so that whatever is kept is released by a commit still to come.
 // appended is the end of what the steps behind outs have written, and bytes
-// about how much that is.
+// about how much that is: it doesn't count if they wrote nothing, since no
+// commit would come to take it off again.
 func (h *held) sift(outs []env.Out, appended env.Position, bytes int) (ready []env.Out) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,8 +55,8 @@ func (h *held) sift(outs []env.Out, appended env.Position, bytes int) (ready []e
 			h.mu.outs = append(h.mu.outs, o)
 		}
 	}
-	h.mu.bytes += bytes
 	if appended > h.mu.appended {
+		h.mu.bytes += bytes
 		h.mu.appended = appended
 		h.work.Signal()
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -35,13 +36,30 @@ type Config struct {
 	Log *slog.Logger
 	// Rules breaks rules; only tests set it.
 	Rules replica.Rules
+
+	openStore func(store.Config) (disk, error) // seam of this package's tests
+}
+
+// disk is what the server needs of a store.
+type disk interface {
+	replica.Store
+	// Committed is the position that the journal is durable up to.
+	Committed() env.Position
+}
+
+func openDisk(cfg store.Config) (disk, error) {
+	s, err := store.Open(cfg)
+	if err != nil {
+		return nil, err // and no disk that holds a nil store
+	}
+	return s, nil
 }
 
 // Server is a running node.
 type Server struct {
 	log       *slog.Logger
 	folder    *identity.Folder
-	store     *store.Store
+	store     disk
 	node      *replica.Node
 	transport *transport.Transport
 	inbox     *inbox
@@ -63,6 +81,10 @@ func Start(cfg Config) (_ *Server, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.openStore == nil {
+		cfg.openStore = openDisk
+	}
+	cfg.Folder.Credentials.LogTo(cfg.Log)
 	s := &Server{log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox(), held: newHeld()}
 	s.metrics = newMetrics(s)
 	defer func() {
@@ -112,7 +134,7 @@ func (s *Server) listen(cfg Config) (err error) {
 }
 
 func (s *Server) openStore(cfg Config) (err error) {
-	s.store, err = store.Open(store.Config{Dir: cfg.Folder.Dir, Log: cfg.Log, ObserveSync: s.metrics.observeSync})
+	s.store, err = cfg.openStore(store.Config{Dir: cfg.Folder.Dir, Log: cfg.Log, ObserveSync: s.metrics.observeSync})
 	if err != nil {
 		return err
 	}
@@ -205,8 +227,12 @@ func (s *Server) watchCertificate() {
 	tick := time.NewTicker(certificateCheck)
 	defer tick.Stop()
 	for {
-		if left := time.Until(s.folder.Credentials.Expiry()); left < certificateWarning {
-			s.log.Warn("the node's certificate ends soon", "file", s.folder.Dir+"/node.crt", "left", left.Round(time.Minute))
+		file := filepath.Join(s.folder.Dir, identity.FileCertificate)
+		switch left := time.Until(s.folder.Credentials.Expiry()); {
+		case left <= 0:
+			s.log.Error("the node's certificate has ended, nobody accepts it", "file", file, "since", -left.Round(time.Minute))
+		case left < certificateWarning:
+			s.log.Warn("the node's certificate ends soon", "file", file, "left", left.Round(time.Minute))
 		}
 		select {
 		case <-tick.C:
