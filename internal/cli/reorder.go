@@ -144,7 +144,7 @@ func (p *parser) positional(token string) {
 		return
 	}
 	names := commandNames(children)
-	if s := closest(token, names); s != "" {
+	if s := Closest(token, names); s != "" {
 		p.fail("unknown command %.60q; did you mean %q?", token, s)
 		return
 	}
@@ -236,7 +236,7 @@ func (p *parser) unknown(token, name string) {
 	for _, f := range p.path[len(p.path)-1].Flags {
 		names = append(names, f.Names()[0])
 	}
-	if s := closest(name, names); s != "" {
+	if s := Closest(name, names); s != "" {
 		p.fail("unknown flag %.60s; did you mean --%s?", token, s)
 		return
 	}
@@ -273,12 +273,12 @@ func commandNames(commands []*urfave.Command) []string {
 	return names
 }
 
-// longestGuess is the length in bytes of the longest word for which closest
+// longestGuess is the length in bytes of the longest word for which Closest
 // looks: nobody mistypes a longer one.
 const longestGuess = 40
 
-// closest returns the one of names that s was probably meant to be, or "".
-func closest(s string, names []string) string {
+// Closest returns the one of names that s was probably meant to be, or "".
+func Closest(s string, names []string) string {
 	if len(s) > longestGuess {
 		return ""
 	}

@@ -101,7 +101,7 @@ func withoutPackage(s string) string {
 	}
 }
 
-var packages = [...]string{"abd", "client", "identity", "quorum", "server", "store", "tags", "transport"}
+var packages = [...]string{"abd", "client", "history", "identity", "quorum", "scenario", "server", "sim", "store", "tags", "transport"}
 
 // settleEnvironment unsets the variables that must not count. The library
 // takes one that is set but empty for a value, and complains about the value
