@@ -42,6 +42,7 @@ var folders = []folder{
 		"runtime/debug", // the stack of a caller that panicked
 		"github.com/anishathalye/porcupine",
 	}},
+	{path: "sim/history", pure: true, also: []string{"bufio", "io"}}, // files of histories
 	{path: "internal/identity"},
 	{path: "internal/transport"},
 	{path: "internal/live"},

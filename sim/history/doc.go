@@ -1,0 +1,3 @@
+// Package history records what clients saw of registers and decides whether it
+// is linearizable.
+package history

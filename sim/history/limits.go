@@ -1,0 +1,11 @@
+package history
+
+// Limits.
+const (
+	// MaxLine is how many bytes a line of a file may have.
+	MaxLine = 1 << 20
+	// maxShownValue is how many bytes of a value are shown to people.
+	maxShownValue = 32
+	// maxShown is how many operations of a key a violation prints.
+	maxShown = 48
+)
