@@ -138,12 +138,12 @@ func (c *checker) read(id uint64) ([]byte, error) {
 	if id < 2 || id >= c.meta.high {
 		return nil, damagedFile(c.path, -1, "a page refers to page %d of %d", id, c.meta.high)
 	}
-	head := make([]byte, pageHead)
-	if _, err := c.r.ReadAt(head, int64(id)*boltPage); err != nil {
+	b := make([]byte, boltPage)
+	if _, err := c.r.ReadAt(b, int64(id)*boltPage); err != nil {
 		return nil, err
 	}
-	pages := uint64(binary.NativeEndian.Uint32(head[12:])) + 1
-	if binary.NativeEndian.Uint64(head) != id || id+pages > c.meta.high {
+	pages := uint64(binary.NativeEndian.Uint32(b[12:])) + 1
+	if binary.NativeEndian.Uint64(b) != id || id+pages > c.meta.high {
 		return nil, c.bad(id, "its head doesn't fit")
 	}
 	for p := id; p < id+pages; p++ {
@@ -152,7 +152,10 @@ func (c *checker) read(id uint64) ([]byte, error) {
 		}
 		c.seen[p/64] |= 1 << (p % 64)
 	}
-	b := make([]byte, pages*boltPage)
+	if pages == 1 {
+		return b, nil
+	}
+	b = make([]byte, pages*boltPage)
 	_, err := c.r.ReadAt(b, int64(id)*boltPage)
 	return b, err
 }

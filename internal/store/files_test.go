@@ -166,6 +166,16 @@ func waitSpare(s *Store) {
 	}
 }
 
+// waitFull waits until the disk was found to be full, or not to be.
+func waitFull(s *Store, full bool) {
+	s.journal.look()
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	for s.journal.full.Load() != full {
+		s.journal.ready.Wait()
+	}
+}
+
 func mustClose(t testing.TB, s *Store) {
 	t.Helper()
 	if err := s.Close(); err != nil {

@@ -34,8 +34,8 @@ type journal struct {
 	waiting atomic.Bool
 	// size is what all segments and spares take, in bytes.
 	size atomic.Int64
-	// synced counts the writes, written their bytes.
-	synced, written atomic.Int64
+	// written counts the bytes of all frames.
+	written atomic.Int64
 
 	mu struct {
 		sync.Mutex
@@ -44,7 +44,7 @@ type journal struct {
 		nextSpare uint64 // number in the next spare's name
 		closed    bool
 	}
-	// ready is signaled when mu.spares or mu.closed changes.
+	// ready is signaled when mu.spares, mu.closed or full changes.
 	ready *sync.Cond
 }
 
@@ -110,7 +110,6 @@ func (j *journal) append(b []byte, first env.Position, records uint32) error {
 	}
 	j.cfg.ObserveSync(time.Since(begin))
 	j.offset += size
-	j.synced.Add(1)
 	j.written.Add(size)
 	return nil
 }
@@ -263,6 +262,9 @@ func (j *journal) setFull(full bool, err error) {
 	if j.full.Swap(full) == full {
 		return
 	}
+	j.mu.Lock()
+	j.ready.Broadcast()
+	j.mu.Unlock()
 	if full {
 		j.log.Warn("no space: writes are refused until there is", "dir", j.cfg.Dir, "err", err)
 	} else {

@@ -371,7 +371,7 @@ func TestDiskFull(t *testing.T) {
 	// Little space is left: what was taken is committed, reads go on.
 	mustStore(t, s, "b", testRecord(2, "x"))
 	d.set(func() { free = 1 })
-	s.journal.prepareOnce()
+	waitFull(s, true)
 	if _, err := s.Store("c", testRecord(3, "x")); !errors.Is(err, abd.ErrFull) {
 		t.Fatalf("Store on a full disk: %v, want ErrFull", err)
 	}
@@ -379,11 +379,24 @@ func TestDiskFull(t *testing.T) {
 	wantLoad(t, s, "b", testRecord(2, "x"))
 	wantLoad(t, s, "c", abd.Record{})
 	d.set(func() { free = 1 << 40 })
-	s.journal.prepareOnce()
+	waitFull(s, false)
 	mustStore(t, s, "c", testRecord(3, "x"))
 	mustCommit(t, s)
 
-	// No next segment: stores are refused while there is room in this one.
+	mustClose(t, s)
+}
+
+// There is no next segment: stores are refused, and what was taken before
+// waits for one.
+func TestNoSegment(t *testing.T) {
+	d := new(disk)
+	cfg := small(t)
+	cfg.TableBytes = 1 << 30
+	cfg.openFile = d.open
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+
+	// Stores are refused while there is room in this one.
 	waitSpare(s)
 	d.set(func() { d.mu.create = syscall.ENOSPC })
 	spares := func() int {
@@ -395,12 +408,13 @@ func TestDiskFull(t *testing.T) {
 		mustStore(t, s, "big", testRecord(n, string(make([]byte, 3000))))
 		mustCommit(t, s)
 	}
-	s.journal.prepareOnce()
+	waitFull(s, true)
 	if _, err := s.Store("c", testRecord(4, "x")); !errors.Is(err, abd.ErrFull) {
 		t.Fatalf("Store without a next segment: %v, want ErrFull", err)
 	}
 	d.set(func() { d.mu.create = nil })
-	s.journal.prepareOnce()
+	waitFull(s, false)
+	waitSpare(s)
 
 	// What was taken before that waits for the segment.
 	d.set(func() { d.mu.create = syscall.ENOSPC })
@@ -416,21 +430,21 @@ func TestDiskFull(t *testing.T) {
 		_, err := s.Commit()
 		done <- err
 	}()
-	s.journal.prepareOnce()
+	waitFull(s, true)
 	d.set(func() { d.mu.create = nil })
 	s.journal.look()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	s.journal.prepareOnce()
+	waitFull(s, false)
 	mustStore(t, s, "big", testRecord(1000, "at last"))
 	mustCommit(t, s)
 	mustClose(t, s)
 	s = mustOpen(t, cfg)
 	wantLoad(t, s, "big", testRecord(1000, "at last"))
 	wantLoad(t, s, "wide", testRecord(21, string(make([]byte, 10000))))
-	if u := s.Usage(); u.Keys != 5 {
-		t.Errorf("%d keys, want 5", u.Keys)
+	if u := s.Usage(); u.Keys != 2 {
+		t.Errorf("%d keys, want 2", u.Keys)
 	}
 }
 
@@ -453,13 +467,7 @@ func TestCommitWaitsForSpace(t *testing.T) {
 			_, err := s.Commit()
 			done <- err
 		}()
-		for !s.journal.full.Load() {
-			select {
-			case err := <-done:
-				t.Fatalf("Commit ended without space: %v", err)
-			default:
-			}
-		}
+		waitFull(s, true)
 		if closes {
 			s.Close()
 			if err := <-done; !errors.Is(err, ErrClosed) {
