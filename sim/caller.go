@@ -113,6 +113,9 @@ type caller struct {
 	timerAt time.Duration
 	timed   bool // there is one
 
+	owned []*mailbox
+	box   *mailbox // of a Receive
+
 	draws  uint64
 	joiner *caller
 	err    error // what f returned
@@ -246,6 +249,7 @@ func (c *caller) finish(err error) {
 // leave gives back what a caller holds of the world.
 func (c *caller) leave() {
 	c.state = finished
+	c.disown()
 	c.disarm()
 	c.w.vacate(c)
 	if c.scope != nil {
@@ -276,6 +280,7 @@ func (c *caller) end(why error) {
 		return
 	}
 	c.ended = why
+	c.disown()
 	for _, t := range c.tasks {
 		t.end(why)
 	}

@@ -28,16 +28,29 @@ type conversation struct {
 
 // target is one of those whom a conversation asks.
 type target struct {
-	id       quorum.NodeID
-	p        *Process // nil: nobody of that id
-	req      env.Message
-	copies   int  // of req and what it replaced that were sent
-	answered bool // req was
-	heard    bool // anything ever was
-	err      error
+	id        quorum.NodeID
+	p         *Process // nil: nobody of that id
+	req       env.Message
+	redirects uint64
+	copies    int  // of req and what it replaced that were sent
+	answered  bool // req was, over the connection that there is now
+	heard     bool // anything ever was
+	err       error
 }
 
-const turnShift = 32
+// The parts of a conversation's number, from the lowest bit up: its place, how
+// often the node in question was redirected, which tells the answers to its
+// former requests from those to the last, and the turn.
+const (
+	placeBits    = 24
+	redirectBits = 8
+	turnShift    = placeBits + redirectBits
+
+	maxPlaces = 1 << placeBits
+	// A node that was redirected more often is asked for as long as the
+	// conversation lasts.
+	maxRedirects = 1<<redirectBits - 1
+)
 
 // settle gives a caller a place among the conversations.
 func (w *World) settle(c *caller) uint32 {
@@ -49,6 +62,9 @@ func (w *World) settle(c *caller) uint32 {
 		w.asking[place] = c
 		return place
 	}
+	if len(w.asking) == maxPlaces {
+		panic("sim: too many callers")
+	}
 	w.asking = append(w.asking, c)
 	return uint32(len(w.asking) - 1)
 }
@@ -58,15 +74,20 @@ func (w *World) vacate(c *caller) {
 	w.vacant = append(w.vacant, c.place)
 }
 
-// number is the number of the present conversation. It is never zero.
-func (v *conversation) number() uint64 { return v.turn<<turnShift | uint64(v.place) }
+// number is the number of the present conversation towards a target. It is
+// never zero.
+func (v *conversation) number(t *target) uint64 {
+	return v.turn<<turnShift | t.redirects<<placeBits | uint64(v.place)
+}
+
+// listens reports whether the conversation is under way, and the asker alive.
+func (c *caller) listens() bool { return c.open && !c.done && !c.inert }
 
 // conversation returns the caller of a process whose conversation has this
 // number, nil if that conversation has ended.
 func (w *World) conversation(p, from *Process, number uint64) *caller {
-	if place := uint32(number); int(place) < len(w.asking) {
-		c := w.asking[place]
-		if c.open && !c.done && c.turn == number>>turnShift && c.p == p && !c.inert {
+	if place := int(number % maxPlaces); place < len(w.asking) {
+		if c := w.asking[place]; c.listens() && c.turn == number>>turnShift && c.p == p {
 			return c
 		}
 	}
@@ -119,10 +140,15 @@ func (c *caller) unfinished() error {
 	return u
 }
 
-// hear passes an answer on.
-func (c *caller) hear(from *Process, answer env.Message) {
+// hear passes an answer on. The node has answered if it is one to the last
+// request that it was sent, over the connection that there is now.
+func (c *caller) hear(from *Process, to env.Address, answer env.Message) {
 	if t := c.target(from.id); t != nil {
-		t.answered, t.heard, t.err = true, true, nil
+		t.heard, t.err = true, nil
+		redirects := to.Conversation >> placeBits & maxRedirects
+		if redirects == t.redirects && redirects < maxRedirects && to.Session>>sessionShift == c.p.connection(from) {
+			t.answered = true
+		}
 	}
 	if c.each(&c.conversation, from.id, answer) {
 		c.done = true
@@ -141,8 +167,32 @@ func (c *caller) repeat() {
 	c.again = c.w.now + c.pause
 }
 
+// forgotten is told that the connections of a process have ended.
+func (v *conversation) forgotten(p *Process) {
+	for i := range v.targets {
+		if t := &v.targets[i]; v.connects(t, p) {
+			t.answered = false
+		}
+	}
+}
+
+// reconnected is told that there are new ones: what waits for an answer over
+// them is sent again.
+func (v *conversation) reconnected(p *Process) {
+	for i := range v.targets {
+		if t := &v.targets[i]; v.connects(t, p) && !t.answered {
+			v.send(t)
+		}
+	}
+}
+
+// connects reports whether a target is asked over a connection of p.
+func (v *conversation) connects(t *target, p *Process) bool {
+	return t.p != v.asker.p && (t.p == p || v.asker.p == p)
+}
+
 func (v *conversation) send(t *target) {
-	t.err = v.asker.p.request(t.p, v.number(), t.req)
+	t.err = v.asker.p.request(t.p, v.number(t), t.req)
 	if t.err == nil {
 		t.copies++
 	}
@@ -183,6 +233,8 @@ func (v *conversation) Redirect(to quorum.NodeID, req env.Message) {
 	if t == nil {
 		v.targets = append(v.targets, target{id: to, p: v.asker.w.byID[to]})
 		t = &v.targets[len(v.targets)-1]
+	} else {
+		t.redirects = min(t.redirects+1, maxRedirects)
 	}
 	t.req, t.answered = req, false
 	v.send(t)

@@ -89,21 +89,50 @@ func (deadTask) Join() error { panic(unwinding{}) }
 // Receive implements env.Env.
 func (c *caller) Receive(name env.Mailbox) ([]env.Envelope, error) {
 	c.alive()
-	m := c.p.mailbox(name)
-	if m.owner != nil {
-		panic("sim: two tasks wait for mailbox " + string(name))
+	if c.ended != nil {
+		return nil, c.ended
 	}
-	m.owner = c
+	m := c.own(name)
+	c.box = m
 	for c.ended == nil && len(m.queue) == 0 {
 		c.park(mail)
 	}
-	m.owner = nil
+	c.box = nil
 	if c.ended != nil {
 		return nil, c.ended
 	}
 	got := m.queue
 	m.queue = nil
 	return got, nil
+}
+
+// own makes a mailbox the caller's until its scope ends.
+func (c *caller) own(name env.Mailbox) *mailbox {
+	m := c.p.mailboxes[name]
+	if m == nil {
+		m = c.p.mailbox(name) // without a limit: our own tasks are what makes these
+	}
+	if m.owner == c {
+		return m
+	}
+	if m.owner != nil {
+		panic("sim: two tasks receive from the mailbox " + string(name))
+	}
+	m.owner = c
+	c.owned = append(c.owned, m)
+	return m
+}
+
+// disown gives up the caller's mailboxes. What waits in one is for the task
+// that receives from it next.
+func (c *caller) disown() {
+	for _, m := range c.owned {
+		m.owner = nil
+		if len(m.queue) == 0 {
+			delete(c.p.mailboxes, m.name)
+		}
+	}
+	c.owned = nil
 }
 
 // Send implements env.Env.

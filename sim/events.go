@@ -27,9 +27,8 @@ type event struct {
 	// messageEvent
 	link    *link
 	answer  bool        // to a conversation of the receiver
-	asker   env.Address // of a request: whom to answer
-	session uint64      // the life of the receiver for which it is meant
-	conv    uint64      // of an answer: the conversation
+	asker   env.Address // whom to answer, or who is being answered
+	session uint64      // of the receiver, when the message was sent
 	message env.Message
 
 	// syncEvent

@@ -230,12 +230,9 @@ func TestNodeDeath(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.Stall()
+			var puts []*sim.Scope
 			for n := 2; n <= 3; n++ {
-				start(p, func(e env.Env) error {
-					err := take(e, n)
-					t.Errorf("%d was acked: %v", n, err)
-					return err
-				})
+				puts = append(puts, start(p, func(e env.Env) error { return take(e, n) }))
 				w.RunFor(10 * time.Millisecond)
 			}
 			if got := value(a.Disk()); got != "3" {
@@ -246,6 +243,13 @@ func TestNodeDeath(t *testing.T) {
 				t.Fatal("it is still up")
 			}
 			a.Unstall()
+			for i, s := range puts { // or else it would be asked again
+				s.Cancel()
+				w.Settle()
+				if !errors.Is(s.Err(), env.ErrCanceled) {
+					t.Errorf("put %d ended with %v", i, s.Err())
+				}
+			}
 			if err := a.Restart(); err != nil {
 				t.Fatal(err)
 			}

@@ -90,6 +90,42 @@ type Observation struct {
 	Process *Process
 }
 
+// A connection is there between any two processes that live and are on the
+// network, and ends when one of them dies or is disconnected. It is what an
+// env.Address names, as in the real world: when it has ended, the answers that
+// a node still has for it get lost, even if another one is there by then, and
+// what was asked over it must be asked again.
+
+// connection numbers the connections between two processes, one after the
+// other. What a process says to itself needs none, and has its life instead.
+func (p *Process) connection(q *Process) uint64 {
+	if p == q {
+		return p.life
+	}
+	return p.sessions + q.sessions
+}
+
+// over is told that the connections of a process have ended: what they were
+// asked over them, those who answered have forgotten.
+func (w *World) over(p *Process) {
+	p.sessions++
+	for _, c := range w.asking {
+		if c.listens() {
+			c.forgotten(p)
+		}
+	}
+}
+
+// back is told that a process can be reached again: what waits for an answer
+// from it, or is asked by it, is sent at once.
+func (w *World) back(p *Process) {
+	for _, c := range w.asking {
+		if c.listens() {
+			c.reconnected(p)
+		}
+	}
+}
+
 // What the transport says about a process that it can't reach.
 var (
 	errNoProcess    = errors.New("no such process")
@@ -126,10 +162,20 @@ func (w *World) Mend(from, to *Process) { from.linkTo(to).cut = false }
 // Disconnect takes a process off the network. Unlike Cut it shows: whoever
 // sends to it is told, and what it sends itself and what is on its way to it
 // is lost.
-func (p *Process) Disconnect() { p.connected = false }
+func (p *Process) Disconnect() {
+	if p.connected {
+		p.connected = false
+		p.w.over(p)
+	}
+}
 
-// Reconnect undoes Disconnect.
-func (p *Process) Reconnect() { p.connected = true }
+// Reconnect undoes Disconnect: there are new connections.
+func (p *Process) Reconnect() {
+	if !p.connected {
+		p.connected = true
+		p.w.back(p)
+	}
+}
 
 // send sends e from one process to another. The error is what the transport
 // knows; nil means that e was sent.
@@ -140,7 +186,7 @@ func (w *World) send(l *link, e event) error {
 	case !l.to.up:
 		return errDown
 	}
-	e.kind, e.link = messageEvent, l
+	e.kind, e.link, e.session = messageEvent, l, l.to.sessions
 	fate := Pass
 	if w.cfg.Observe != nil || w.cfg.Intercept != nil {
 		t := e.transit()
@@ -190,11 +236,7 @@ func (w *World) lost(e *event) {
 }
 
 func (e *event) transit() Transit {
-	t := Transit{From: e.link.from, To: e.link.to, Message: e.message, Answer: e.answer, Conversation: e.conv}
-	if !e.answer {
-		t.Conversation = e.asker.Conversation
-	}
-	return t
+	return Transit{From: e.link.from, To: e.link.to, Message: e.message, Answer: e.answer, Conversation: e.asker.Conversation}
 }
 
 // Held returns the messages that are held, in the order in which they were
@@ -226,9 +268,13 @@ func (w *World) take(i int) Held {
 func (w *World) arrive(e *event) {
 	from, to := e.link.from, e.link.to
 	w.messages++
-	w.hash = fold(w.hash, from.hash^e.conv^e.asker.Conversation)
+	w.hash = fold(w.hash, from.hash^e.asker.Conversation)
 	w.hash = fold(w.hash, to.hash^w.digest(e.message))
-	if !to.up || !to.connected || e.session != to.session() {
+	present := to.connected && e.session == to.sessions
+	if from == to {
+		present = e.session == to.life // it talks to itself off the network, too
+	}
+	if !to.up || !present {
 		w.observeArrival(e, ArrivedTooLate)
 		return
 	}
@@ -238,13 +284,13 @@ func (w *World) arrive(e *event) {
 		to.step(e.asker, e.message)
 		return
 	}
-	c := w.conversation(to, from, e.conv)
+	c := w.conversation(to, from, e.asker.Conversation)
 	if c == nil {
 		w.observeArrival(e, ArrivedTooLate)
 		return
 	}
 	w.observeArrival(e, Arrived)
-	c.hear(from, e.message)
+	c.hear(from, e.asker, e.message)
 }
 
 func (w *World) observeArrival(e *event, what What) {
@@ -256,6 +302,6 @@ func (w *World) observeArrival(e *event, what What) {
 // loopback is the link of a process to itself: it loses nothing and takes no
 // time, and nobody intercepts it.
 func (w *World) loopback(p *Process, e event) {
-	e.kind, e.link = messageEvent, p.linkTo(p)
+	e.kind, e.link, e.session = messageEvent, p.linkTo(p), p.life
 	w.schedule.add(w.now, e)
 }

@@ -32,6 +32,8 @@ type Process struct {
 	links map[uint64]*link
 
 	connected bool
+	// sessions counts the times on the network that are over, and the lives.
+	sessions uint64
 
 	// What belongs to the present life.
 	up        bool
@@ -56,8 +58,9 @@ type Process struct {
 }
 
 type mailbox struct {
+	name  env.Mailbox
 	queue []env.Envelope
-	owner *caller // who waits for it
+	owner *caller // the task that receives from it
 }
 
 // AddNode adds a node with an empty disk, and boots it.
@@ -108,9 +111,6 @@ func (p *Process) Life() int { return int(p.life) }
 // Failure returns the error with which a step stopped the node.
 func (p *Process) Failure() error { return p.failure }
 
-// session tells apart all lives of all processes.
-func (p *Process) session() uint64 { return p.life<<32 | p.index }
-
 // Restart begins the next life of a process that is down.
 func (p *Process) Restart() error {
 	p.w.outside("Restart")
@@ -131,6 +131,7 @@ func (p *Process) Restart() error {
 		return fmt.Errorf("sim: boot %s: %w", p.id, err)
 	}
 	p.stepper = stepper
+	p.w.back(p)
 	return nil
 }
 
@@ -167,7 +168,10 @@ func (p *Process) PowerLoss(keep int) {
 // kill ends the present life. It is idempotent.
 func (p *Process) kill() {
 	p.w.outside("a crash")
-	p.up = false
+	if p.up {
+		p.up = false
+		p.w.over(p)
+	}
 	callers := p.callers
 	p.callers = nil
 	for _, c := range callers {
@@ -287,33 +291,37 @@ func (p *Process) leave(out env.Out) {
 
 // mail puts an envelope into a mailbox and wakes who waits for it.
 func (p *Process) mail(name env.Mailbox, e env.Envelope) {
-	m := p.mailbox(name)
+	m := p.mailboxes[name]
+	if m == nil {
+		if len(p.mailboxes) >= maxMailboxes {
+			return
+		}
+		m = p.mailbox(name)
+	}
 	if len(m.queue) == maxMailbox {
 		return
 	}
 	m.queue = append(m.queue, e)
-	if m.owner != nil {
+	if m.owner != nil && m.owner.box == m {
 		m.owner.wake()
 	}
 }
 
+// mailbox makes a mailbox.
 func (p *Process) mailbox(name env.Mailbox) *mailbox {
-	m := p.mailboxes[name]
-	if m == nil {
-		m = &mailbox{}
-		p.mailboxes[name] = m
-	}
+	m := &mailbox{name: name}
+	p.mailboxes[name] = m
 	return m
 }
 
-// answer sends an answer to whoever asked. Nobody waits for the answer to
-// something told.
+// answer sends an answer to whoever asked, unless the connection has ended
+// over which that was. Nobody waits for the answer to something told.
 func (p *Process) answer(to env.Address, m env.Message) {
-	if to.Conversation == 0 {
+	dst := p.w.processes[uint32(to.Session)]
+	if to.Conversation == 0 || to.Session>>sessionShift != p.connection(dst) {
 		return
 	}
-	dst := p.w.processes[uint32(to.Session)]
-	e := event{answer: true, session: to.Session, conv: to.Conversation, message: m}
+	e := event{answer: true, asker: to, message: m}
 	if dst == p {
 		p.w.loopback(p, e)
 		return
@@ -321,13 +329,17 @@ func (p *Process) answer(to env.Address, m env.Message) {
 	_ = p.w.send(p.linkTo(dst), e) // who asked asks again
 }
 
+// sessionShift: in the Session of an env.Address, the number of the connection
+// stands above the index of the process.
+const sessionShift = 32
+
 // request sends a request of the conversation conv, zero for a Tell.
 func (p *Process) request(to *Process, conv uint64, m env.Message) error {
 	if to == nil {
 		return errNoProcess
 	}
-	asker := env.Address{Node: p.id, Session: p.session(), Conversation: conv}
-	e := event{asker: asker, session: to.session(), message: m}
+	asker := env.Address{Node: p.id, Session: p.connection(to)<<sessionShift | p.index, Conversation: conv}
+	e := event{asker: asker, message: m}
 	if to == p {
 		p.w.loopback(p, e)
 		return nil

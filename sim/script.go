@@ -22,7 +22,8 @@ import (
 //	client p q        start clients
 //	crash a           kill the process: what wasn't written is lost
 //	powerloss a [n]   kill it, and lose what wasn't synced but n groups
-//	restart a         begin its next life
+//	restart a         begin its next life; what waits for its answer is sent
+//	                  again
 //	stall a           from now on no commit of a ends
 //	sync a            end the commit that is under way, and stall no more
 //	disk a key        show the record, and the durable one if that is another

@@ -151,8 +151,9 @@ func TestScript(t *testing.T) {
 		`, `
 			send    p->a: number 5
 			deliver p->a: number 5
+			send    p->a: number 5
 			disk    a: k 5@00000000000000010001000000000001=5
-		`},
+		`}, // p asks again as soon as there is a connection
 		{"cancel", `
 			node a
 			client p

@@ -15,6 +15,9 @@ const (
 	// maxMailbox is how many envelopes wait in one mailbox. What comes when
 	// it is full is lost, and asked again.
 	maxMailbox = 4096
+	// maxMailboxes is how many mailboxes of a node arriving messages may make.
+	// What is for a further one is lost, until a task receives from it.
+	maxMailboxes = 4096
 	// checkpointEvery is the number of events between two checkpoints of the
 	// trace hash.
 	checkpointEvery = 1000
