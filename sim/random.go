@@ -1,9 +1,6 @@
 package sim
 
-import (
-	"math/bits"
-	"time"
-)
+import "math/bits"
 
 // Randomness is counter-based: a draw is a hash of the seed, of who draws, of
 // how often it has drawn, and of what for. No two purposes share a stream, so
@@ -20,6 +17,15 @@ const (
 	forSync
 	forIdentity
 	forCaller
+	forRetransmit
+	forRetransmitDelay
+	forSlowLink
+	forGrayOut
+	forGrayIn
+	forSlowDisk
+	forFailedSync
+	forResume
+	forNarrow
 )
 
 // mix spreads every bit of x over the whole result (the finalizer of
@@ -65,43 +71,4 @@ const million = 1_000_000
 func happens(u uint64, perMillion uint32) bool {
 	hi, _ := bits.Mul64(u, million)
 	return hi < uint64(perMillion)
-}
-
-// Delay is a distribution of durations, as a table of its inverse cumulative
-// distribution function: points at equal steps of probability, from the
-// smallest to the largest, with straight lines between. It is evaluated in
-// integers, so that it gives the same on every machine. The zero Delay is
-// always zero.
-type Delay struct{ points []time.Duration }
-
-// Constant returns the Delay that is always d.
-func Constant(d time.Duration) Delay { return Delay{[]time.Duration{d}} }
-
-// Uniform returns the Delay that takes every duration from low to high with
-// the same probability.
-func Uniform(low, high time.Duration) Delay { return Delay{[]time.Duration{low, high}} }
-
-// Table returns the Delay with the given points, in rising order: Table(1, 2,
-// 9) is below 2 half of the time.
-func Table(points ...time.Duration) Delay {
-	for i, p := range points {
-		if p < 0 || i > 0 && p < points[i-1] {
-			panic("sim: the points of a Delay must rise, from zero at least")
-		}
-	}
-	return Delay{points}
-}
-
-// at returns the duration for a draw.
-func (d Delay) at(u uint64) time.Duration {
-	switch len(d.points) {
-	case 0:
-		return 0
-	case 1:
-		return d.points[0]
-	}
-	i, fraction := bits.Mul64(u, uint64(len(d.points)-1))
-	low, high := d.points[i], d.points[i+1]
-	part, _ := bits.Mul64(uint64(high-low), fraction)
-	return low + time.Duration(part)
 }
