@@ -43,6 +43,7 @@ var folders = []folder{
 		"github.com/anishathalye/porcupine",
 	}},
 	{path: "sim/history", pure: true, also: []string{"bufio", "io"}}, // files of histories
+	{path: "sim/scenario", pure: true, also: []string{"encoding/json", "io"}}, // scenario and plan files
 	{path: "internal/identity"},
 	{path: "internal/transport"},
 	{path: "internal/live"},

@@ -1,0 +1,143 @@
+package scenario
+
+import (
+	"atoll/abd"
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/replica"
+	"atoll/sim"
+)
+
+// ABD is the algorithm of package abd, as production runs it: "abd".
+type ABD struct{}
+
+// Name implements Algorithm.
+func (ABD) Name() string { return "abd" }
+
+// About implements Algorithm.
+func (ABD) About() string {
+	return "multi-writer atomic registers; a read writes back only what may not be settled"
+}
+
+// Traits implements Algorithm.
+func (ABD) Traits() Traits {
+	return Traits{Tags: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, Needs: abdNeeds}
+}
+
+// Node implements Algorithm.
+func (ABD) Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper, error) {
+	return replica.New(replica.Config{
+		Cluster:        c.ID,
+		Self:           self,
+		Configurations: c.Configurations,
+		MaxValue:       c.MaxValue,
+		Rules:          c.Mutants.Replica,
+	}, store)
+}
+
+// Client implements Algorithm.
+func (ABD) Client(c Cluster) Client {
+	return &abd.Registers{Configurations: c.Configurations, MaxValue: c.MaxValue, Rules: c.Mutants.Replica.ABD}
+}
+
+// abdNeeds says which quorum must answer the requests of package abd.
+func abdNeeds(request env.Message) Need {
+	switch request.(type) {
+	case *abd.Get, *abd.List:
+		return NeedsRead
+	case *abd.Put:
+		return NeedsWrite
+	}
+	return NeedsNone
+}
+
+// WriteBack is ABD with reads that always write back what they found:
+// "abd-writeback". It is what the shorter reads are compared with.
+type WriteBack struct{ ABD }
+
+// Name implements Algorithm.
+func (WriteBack) Name() string { return "abd-writeback" }
+
+// About implements Algorithm.
+func (WriteBack) About() string { return "as abd, with reads that always write back" }
+
+// Client implements Algorithm.
+func (WriteBack) Client(c Cluster) Client {
+	return &writeBackClient{Registers: ABD{}.Client(c).(*abd.Registers), phases: phases{c.Configurations}}
+}
+
+// writeBackClient has the writes and lists of abd, and reads of its own.
+type writeBackClient struct {
+	*abd.Registers
+	phases phases
+}
+
+// Read implements Client.
+func (c *writeBackClient) Read(e env.Env, key abd.Key) (abd.Record, error) {
+	return c.phases.read(e, key)
+}
+
+// SingleWriterABD is the algorithm of Attiya, Bar-Noy and Dolev (JACM 42,
+// 1995) for one writer a key, who needn't ask for the last tag: "swabd". A
+// write takes one round, a read two.
+type SingleWriterABD struct{ ABD }
+
+// Name implements Algorithm.
+func (SingleWriterABD) Name() string { return "swabd" }
+
+// About implements Algorithm.
+func (SingleWriterABD) About() string {
+	return "single-writer atomic registers: writes take one round, reads always write back"
+}
+
+// Traits implements Algorithm.
+func (SingleWriterABD) Traits() Traits {
+	return Traits{Tags: true, SingleWriter: true, ReadRounds: 2, WriteRounds: 2, Needs: abdNeeds}
+}
+
+// Client implements Algorithm.
+func (SingleWriterABD) Client(c Cluster) Client {
+	return &singleWriter{phases: phases{c.Configurations}, last: make(map[abd.Key]abd.Record)}
+}
+
+// singleWriter is a client in one of its lives.
+type singleWriter struct {
+	phases phases
+	// last is the newest record of each key that this life wrote, or found
+	// before its first write: an earlier life may have written it.
+	last map[abd.Key]abd.Record
+}
+
+// Read implements Client.
+func (c *singleWriter) Read(e env.Env, key abd.Key) (abd.Record, error) {
+	return c.phases.read(e, key)
+}
+
+// Write implements Client. The tag's pid is the operation's, so that a write
+// of an earlier life that reached a few nodes and isn't seen here is another
+// write than this one, whichever of the two is larger.
+func (c *singleWriter) Write(e env.Env, op abd.Operation) (abd.Operation, error) {
+	if op.ID.IsZero() {
+		op.ID = e.ID()
+	}
+	if op.Tag.IsZero() {
+		last, known := c.last[op.Key]
+		if !known {
+			var err error
+			if last, err = c.phases.get(e, op.Key); err != nil {
+				return op, err
+			}
+		}
+		var err error
+		if op.Tag, err = last.Tag.Next(op.ID); err != nil {
+			return op, err
+		}
+		c.last[op.Key] = abd.Record{Tag: op.Tag}
+	}
+	record := abd.Record{Tag: op.Tag, Deleted: op.Delete}
+	if !op.Delete {
+		record.Value = op.Value
+	}
+	op.Sent = true
+	return op, c.phases.put(e, op.Key, record)
+}

@@ -1,0 +1,138 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"atoll/sim/history"
+)
+
+// Options are what a run is told beside its plan.
+type Options struct {
+	// Algorithm, when set, runs in place of the one that the plan names.
+	Algorithm Algorithm
+	// Bytes makes the run count the encoded size of messages, which takes
+	// time.
+	Bytes bool
+	// Ended, when set, is called with each operation that has ended, in
+	// order.
+	Ended func(Ended)
+}
+
+// Ended is an operation that has ended, for files with a line for each.
+type Ended struct {
+	Client       string          `json:"client"`
+	Key          string          `json:"key"`
+	Kind         Kind            `json:"kind"`
+	Outcome      history.Outcome `json:"outcome"`
+	Began, Ended time.Duration
+	Rounds       int `json:"rounds"`
+	Messages     int `json:"messages"`
+	Bytes        int `json:"bytes"`
+}
+
+// Kind is a kind of operation.
+type Kind uint8
+
+// The kinds of operations.
+const (
+	Read Kind = iota
+	Write
+	Delete
+	List
+	kinds
+)
+
+// Kinds are all kinds of operations.
+func Kinds() []Kind { return []Kind{Read, Write, Delete, List} }
+
+// String returns "read", "write", "delete" or "list".
+func (k Kind) String() string {
+	return [...]string{"read", "write", "delete", "list"}[k]
+}
+
+// Result is what came of a run.
+type Result struct {
+	// Hash is the trace hash, and Checkpoints are its values after every
+	// thousandth event.
+	Hash        uint64
+	Checkpoints []uint64
+	// Violation is the first promise that was broken, nil if none was.
+	Violation *Violation
+	Figures   Figures
+	// History is what clients saw, and Keys how to tell the clusters apart
+	// in it: the key k1 of the second of several clusters is "c2/k1".
+	History history.History
+}
+
+// Figures are the measurements of a run.
+type Figures struct {
+	// Events and Messages count what happened, Messages those that arrived.
+	Events, Messages uint64
+	// Simulated is the time that passed in the world.
+	Simulated time.Duration
+	// DelayBound is d, see Scenario.DelayBound.
+	DelayBound time.Duration
+	// ByKind are the figures of each Kind.
+	ByKind [kinds]KindFigures
+	// Stalls counts the times in which no operation of a cluster ended for
+	// longer than the scenario's Bounds.Stall, though some were under way;
+	// LongestStall is the longest of all such times, long enough or not.
+	Stalls       int
+	LongestStall time.Duration
+	// Decisions is how many faults happened.
+	Decisions int
+}
+
+// Operations returns how many operations have ended well, of all kinds.
+func (f *Figures) Operations() (n uint64) {
+	for i := range f.ByKind {
+		n += uint64(len(f.ByKind[i].Latencies))
+	}
+	return n
+}
+
+// KindFigures are the figures of one kind of operation. All but Failed and
+// Unknown are of those that ended well.
+type KindFigures struct {
+	Failed, Unknown uint64
+	// Rounds are conversations. Messages and Bytes are what was sent to nodes
+	// and to the client, repeats and what got lost included.
+	Rounds, Messages, Bytes uint64
+	// OneRound counts those that took one round.
+	OneRound uint64
+	// Latencies are simulated times, in the order of their ends.
+	Latencies []time.Duration
+}
+
+// Violation is a promise that was broken.
+type Violation struct {
+	// Rule names the promise: one word, and always the same one for the same
+	// promise. Shrink keeps to it.
+	Rule string
+	// Text says what happened, in a sentence.
+	Text string
+	// At is when it was noticed.
+	At time.Duration
+	// Cluster is the number of the cluster, from 1; 0 if it is about none.
+	Cluster int
+	// Key is the register, empty if it is about none, and Operations what
+	// clients saw of it, as text.
+	Key        string
+	Operations string
+}
+
+// Error returns all of it, in several lines.
+func (v *Violation) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", v.Rule, v.Text)
+	if v.Key != "" {
+		fmt.Fprintf(&b, " (key %s)", v.Key)
+	}
+	fmt.Fprintf(&b, ", at %v", v.At)
+	if v.Operations != "" {
+		fmt.Fprintf(&b, "\n%s", v.Operations)
+	}
+	return b.String()
+}
