@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 )
@@ -17,11 +18,33 @@ const (
 
 // Quantiles that everybody asks for, in millionths.
 const (
-	P50  = 500_000
-	P90  = 900_000
-	P99  = 990_000
-	P999 = 999_000
+	P50     = 500_000
+	P90     = 900_000
+	P99     = 990_000
+	P999    = 999_000
+	Largest = million
 )
+
+// rankOf returns which of n numbers in rising order, counted from 1, is the
+// quantile at perMillion millionths: n * perMillion / 1,000,000, rounded up.
+func rankOf(n uint64, perMillion uint32) uint64 {
+	if perMillion > million {
+		panic(fmt.Sprintf("stat: there is no quantile at %d millionths", perMillion))
+	}
+	high, low := bits.Mul64(n, uint64(perMillion))
+	rank, rest := bits.Div64(high, low, million)
+	if rest > 0 || rank == 0 {
+		rank++
+	}
+	return rank
+}
+
+// QuantileOf returns the least of some numbers in rising order that perMillion
+// millionths of all don't exceed: the definition of Histogram.Quantile, exact.
+// There must be a number.
+func QuantileOf[T cmp.Ordered](sorted []T, perMillion uint32) T {
+	return sorted[rankOf(uint64(len(sorted)), perMillion)-1]
+}
 
 // Histogram counts numbers from 0 up: durations in nanoseconds, bytes. It
 // grows with the logarithm of the largest number, to 58 KB. The zero Histogram
@@ -92,18 +115,10 @@ func (h *Histogram) Most() int64 { return h.most }
 // percent, and exact below 128. It is 0 when there are none; perMillion is
 // from 0 (the least) to 1,000,000 (the largest).
 func (h *Histogram) Quantile(perMillion uint32) int64 {
-	if perMillion > million {
-		panic(fmt.Sprintf("stat: there is no quantile at %d millionths", perMillion))
-	}
 	if h.n == 0 {
 		return 0
 	}
-	// The rank is n * perMillion / 1,000,000, rounded up, and 1 at least.
-	high, low := bits.Mul64(h.n, uint64(perMillion))
-	rank, rest := bits.Div64(high, low, million)
-	if rest > 0 || rank == 0 {
-		rank++
-	}
+	rank := rankOf(h.n, perMillion)
 	for i, c := range h.counts {
 		if c >= rank {
 			return min(max(bucketMiddle(i), h.least), h.most)

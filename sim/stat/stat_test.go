@@ -192,6 +192,9 @@ func TestHistogramAgainstSorting(t *testing.T) {
 		for _, q := range []uint32{0, 1, stat.P50, stat.P90, stat.P99, stat.P999, 1_000_000} {
 			rank := max(1, (uint64(len(xs))*uint64(q)+999_999)/1_000_000)
 			want := xs[rank-1]
+			if exact := stat.QuantileOf(xs, q); exact != want {
+				t.Fatalf("quantile %d of %v: got %d, want %d", q, xs, exact, want)
+			}
 			got := h.Quantile(q)
 			if want < 128 && got != want || math.Abs(float64(got)-float64(want)) > float64(want)/200 {
 				t.Fatalf("quantile %d of %v: got %d, want %d", q, xs, got, want)
