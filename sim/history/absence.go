@@ -95,14 +95,23 @@ func (r *register) assign(reads, deletes []window) *Violation {
 		if len(open) == 0 {
 			return r.unexplained(read, used)
 		}
-		used = append(used, use{heap.Pop(&open).(*window), read})
+		u := use{delete: heap.Pop(&open).(*window), read: read}
+		if u.reach = u.delete.to; len(used) > 0 {
+			u.reach = max(u.reach, used[len(used)-1].reach)
+		}
+		used = append(used, u)
 		latest = read.to
 	}
 	return nil
 }
 
 // use tells that a delete was needed for a read.
-type use struct{ delete, read *window }
+type use struct {
+	delete, read *window
+	// reach is the latest end of this delete's window and those of all uses
+	// before.
+	reach time.Duration
+}
 
 // byEnd is a heap of windows, the one that ends first on top.
 type byEnd []*window

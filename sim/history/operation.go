@@ -95,18 +95,9 @@ func (o Operation) String() string {
 		what = o.Kind.String()
 	}
 	if o.Outcome != OK {
-		what += ", " + o.Outcome.String()
+		what += " (" + o.Outcome.String() + ")"
 	}
 	return what
-}
-
-// tell returns the operation for a sentence, with who did it and when.
-func (o Operation) tell() string {
-	end := "…"
-	if o.Outcome != Unknown {
-		end = o.Return.String()
-	}
-	return fmt.Sprintf("%s: %v (%v to %s)", o.Client, o, o.Call, end)
 }
 
 // quote returns a value for people: long ones are cut.

@@ -27,81 +27,109 @@ type Violation struct {
 	Key string
 	// Rule is what happened, the same for all violations of its kind.
 	Rule Rule
-	// Detail tells it of the operations at hand, in a sentence.
+	// Detail tells it of the operations at hand, in a sentence. #3 is the
+	// third operation in Register.
 	Detail string
-	// Operations are those that Detail speaks of, in the order of their
-	// calls.
+	// Operations are the proof, in the order of their calls: they alone,
+	// without the rest of the history, aren't linearizable.
 	Operations []Operation
-	// Register is the history of the key, in the order of calls.
+	// Register is the whole history of the key, in the order of calls.
 	Register []Operation
+	// proof are the indices of Operations in Register.
+	proof []int
 }
 
-// violation returns a violation by the operations at some places.
-func (r *register) violation(rule Rule, detail string, places ...int) *Violation {
-	v := &Violation{Key: r.h[r.part[0]].Key, Rule: rule, Detail: detail}
+// prove makes a violation of the operations at some places. The detail has
+// a %s for each of the places that are told.
+func (r *register) prove(rule Rule, places []int, detail string, told ...int) *Violation {
+	slices.SortStableFunc(r.part, func(a, b int) int { return cmp.Compare(r.h[a].Call, r.h[b].Call) })
+	v := &Violation{Key: r.h[r.part[0]].Key, Rule: rule}
 	slices.Sort(places)
-	for _, at := range slices.Compact(places) {
-		v.Operations = append(v.Operations, r.h[at])
-	}
-	for _, at := range r.part {
+	for i, at := range r.part {
 		v.Register = append(v.Register, r.h[at])
+		if _, ok := slices.BinarySearch(places, at); ok {
+			v.Operations = append(v.Operations, r.h[at])
+			v.proof = append(v.proof, i)
+		}
 	}
-	byCall := func(a, b Operation) int { return cmp.Compare(a.Call, b.Call) }
-	slices.SortStableFunc(v.Operations, byCall)
-	slices.SortStableFunc(v.Register, byCall)
+	words := make([]any, len(told))
+	for i, at := range told {
+		words[i] = fmt.Sprintf("%s (#%d)", r.h[at].noun(), slices.Index(r.part, at)+1)
+	}
+	v.Detail = fmt.Sprintf(detail, words...)
 	return v
 }
 
-// tell returns an operation for a sentence.
-func (r *register) tell(at int) string { return r.h[at].tell() }
+// noun returns the operation as a part of a sentence.
+func (o Operation) noun() string {
+	return o.Client + "'s " + strings.Replace(o.String(), " ", " of ", 1)
+}
+
+func (v *value) places() []int { return []int{v.write, v.firstOp, v.lastOp} }
 
 func (r *register) fromNowhere(read int) *Violation {
-	return r.violation(FromNowhere, fmt.Sprintf("%s, and no write to the key has that value", r.tell(read)), read)
+	return r.prove(FromNowhere, []int{read}, "%s: no write to the key has that value", read)
 }
 
 func (r *register) fromFailed(read int, v *value) *Violation {
-	return r.violation(FromFailed, fmt.Sprintf("%s, though %s", r.tell(read), r.tell(v.write)), read, v.write)
+	return r.prove(FromFailed, []int{read, v.write}, "%s found what %s did not write", read, v.write)
 }
 
 func (r *register) fromFuture(read int, v *value) *Violation {
-	return r.violation(FromFuture, fmt.Sprintf("%s, before %s", r.tell(read), r.tell(v.write)), read, v.write)
+	return r.prove(FromFuture, []int{read, v.write}, "%s ended before %s began", read, v.write)
 }
 
 func (r *register) interleaved(v, w *value) *Violation {
-	return r.violation(Interleaved, fmt.Sprintf("%s and %s; but %s and %s",
-		r.tell(v.firstOp), r.after(w.lastOp), r.tell(w.firstOp), r.after(v.lastOp)),
-		v.write, v.firstOp, v.lastOp, w.write, w.firstOp, w.lastOp)
+	return r.prove(Interleaved, append(v.places(), w.places()...),
+		"%s ended before %s began, and yet %s ended before %s began: each value came first",
+		v.firstOp, w.lastOp, w.firstOp, v.lastOp)
 }
 
-func (r *register) after(at int) string { return "only then " + r.tell(at) }
-
 func (r *register) lostValue(read int, v *value) *Violation {
-	return r.violation(LostValue, fmt.Sprintf("%s, then %s, and only then %s",
-		r.tell(v.firstOp), r.tell(read), r.tell(v.lastOp)), v.write, v.firstOp, v.lastOp, read)
+	return r.prove(LostValue, append(v.places(), read),
+		"the value was there from the end of %s to the beginning of %s, and %s lies between", v.firstOp, v.lastOp, read)
 }
 
 func (r *register) resurrected(del int, v *value) *Violation {
-	return r.violation(Resurrected, fmt.Sprintf("%s, then %s, and only then %s",
-		r.tell(v.firstOp), r.tell(del), r.tell(v.lastOp)), v.write, v.firstOp, v.lastOp, del)
+	return r.prove(Resurrected, append(v.places(), del),
+		"the value was there from the end of %s to the beginning of %s, and %s lies between", v.firstOp, v.lastOp, del)
 }
 
-// unexplained tells of a read for which no delete is left: used are those
-// that could have explained it, were they not needed by other reads.
+// unexplained tells of a read for which no delete is left. used are the
+// deletes that were needed, and by which reads, in the order of time: the
+// windows of these reads don't overlap, so each needs a delete of its own.
 func (r *register) unexplained(read *window, used []use) *Violation {
-	v := &r.zones[read.behind]
-	places := []int{read.place, v.write, v.firstOp, v.lastOp}
-	var others strings.Builder
-	for _, u := range used {
-		if u.delete.from <= read.to && u.delete.to >= read.from {
-			fmt.Fprintf(&others, "; %s, but explains %s", r.tell(u.delete.place), r.tell(u.read.place))
-			places = append(places, u.delete.place, u.read.place)
+	// The latest reads are a proof by themselves once all deletes that reach
+	// their windows are those that they use: one fewer than there are reads.
+	first := len(used)
+	from := read.from
+	for i := len(used) - 1; i >= 0; i-- {
+		if used[i].reach >= from {
+			first, from = i, used[i].read.from
 		}
 	}
-	return r.violation(Unexplained, fmt.Sprintf("%s and only then %s: a delete must lie between %s and it, and none is left%s",
-		r.tell(v.firstOp), r.tell(read.place), r.tell(v.lastOp), &others), places...)
+	places := r.needs(read)
+	told := []int{r.zones[read.behind].firstOp, read.place, r.zones[read.behind].lastOp, read.place}
+	detail := "%s ended before %s began, so a delete must lie between the beginning of %s and the end of %s"
+	if first == len(used) {
+		return r.prove(Unexplained, places, detail+": there is none", told...)
+	}
+	detail += ": those that can are needed elsewhere"
+	for i, u := range used[first:] {
+		places = append(append(places, u.delete.place), r.needs(u.read)...)
+		if i < maxTold {
+			detail += ", %s by %s"
+			told = append(told, u.delete.place, u.read.place)
+		}
+	}
+	return r.prove(Unexplained, places, detail, told...)
 }
 
-// Error returns the rule and the detail.
-func (v *Violation) Error() string {
-	return fmt.Sprintf("key %s: %s: %s", quote(v.Key), v.Rule, v.Detail)
+// needs returns the places of the operations that give a read its window.
+func (r *register) needs(read *window) []int {
+	places := append(r.zones[read.behind].places(), read.place)
+	if ahead := r.around(r.h[read.place].Return, r.h[read.place].Return); ahead != nil {
+		places = append(places, ahead.places()...)
+	}
+	return places
 }
