@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -324,4 +325,23 @@ func FuzzCheckPages(f *testing.F) {
 			t.Error("neither a result nor an error")
 		}
 	})
+}
+
+// A page that is in use and counts as free would be overwritten later.
+func TestUsedPageInFreelist(t *testing.T) {
+	cfg := filled(t, 200)
+	path := filepath.Join(cfg.Dir, stateName)
+	c, err := checkState(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := usedPages(t, path)
+	list := b[c.meta.freelist*boltPage:]
+	binary.NativeEndian.PutUint16(list[10:], 1)
+	for _, page := range []uint64{c.meta.root, c.meta.freelist, 1, c.meta.high} {
+		binary.NativeEndian.PutUint64(list[pageHead:], page)
+		if _, err := checkPages(stateName, bytes.NewReader(b), int64(len(b))); err == nil {
+			t.Errorf("page %d counts as free, and nobody minds", page)
+		}
+	}
 }
