@@ -34,7 +34,7 @@ func (s *Scope) Start(f func(env.Env) error) {
 	c := s.p.call(f)
 	s.caller, c.scope = c, s
 	if s.limit > 0 {
-		c.deadline = s.p.w.now + s.limit
+		c.deadline = s.p.Clock() + s.limit
 		c.arm(c.deadline)
 	}
 	if s.ended != nil {
@@ -105,8 +105,8 @@ type caller struct {
 	wait  wait
 	inert bool // its process has died: no effect leaves any more
 
-	ended    error // why the scope has ended
-	deadline time.Duration
+	ended    error         // why the scope has ended
+	deadline time.Duration // this and the other times are what the process's clock shows
 	alarm    time.Duration // of a Sleep
 
 	timer   int32 // slot of the timer event
@@ -182,7 +182,11 @@ func (r *routine) run() (again bool) {
 // resumeAll lets every caller run that is ready, until none is.
 func (w *World) resumeAll() {
 	for i := 0; i < len(w.ready); i++ {
-		if c := w.ready[i]; c.state == runnable {
+		switch c := w.ready[i]; {
+		case c.state != runnable:
+		case c.p.frozen != nil:
+			c.p.frozen.ready = append(c.p.frozen.ready, c)
+		default:
 			w.resume(c)
 		}
 	}
@@ -289,7 +293,7 @@ func (c *caller) end(why error) {
 	}
 }
 
-// arm sees to it that timeout is called at the given time, or earlier. A
+// arm sees to it that timeout is called when the clock shows at, or earlier. A
 // caller has one timer event at most: one that is earlier than needed finds
 // out when it comes up, so that asking and being answered costs none.
 func (c *caller) arm(at time.Duration) {
@@ -298,7 +302,15 @@ func (c *caller) arm(at time.Duration) {
 	}
 	c.disarm()
 	c.timed, c.timerAt = true, at
-	c.timer = c.w.schedule.add(at, event{kind: timerEvent, caller: c})
+	c.timer = c.w.schedule.add(c.p.when(at), event{kind: timerEvent, caller: c})
+}
+
+// rearm sets the timer once more, for the same time, after something happened
+// to the clock or to the event.
+func (c *caller) rearm() {
+	at := c.timerAt
+	c.disarm()
+	c.arm(at)
 }
 
 func (c *caller) disarm() {
@@ -311,7 +323,11 @@ func (c *caller) disarm() {
 // timeout is the caller's timer event.
 func (c *caller) timeout() {
 	c.timed = false
-	now := c.w.now
+	if f := c.p.frozen; f != nil {
+		f.due = append(f.due, c)
+		return
+	}
+	now := c.p.Clock()
 	next := c.deadline
 	if next > 0 && now >= next {
 		c.end(env.ErrDeadline)

@@ -21,8 +21,9 @@ type conversation struct {
 	each    func(c env.Conversation, from quorum.NodeID, answer env.Message) bool
 	req     env.Message
 	targets []target
-	again   time.Duration // when what wasn't answered is sent again
-	pause   time.Duration // and after how much more time once more
+	spared  []quorum.NodeID // whom the first copy doesn't reach
+	again   time.Duration   // when what wasn't answered is sent again
+	pause   time.Duration   // and after how much more time once more
 	asker   *caller
 }
 
@@ -111,8 +112,9 @@ func (c *caller) Ask(to []quorum.NodeID, req env.Message, each func(c env.Conver
 	clear(v.targets) // keep nothing alive
 	v.targets = v.targets[:0]
 	if c.ended == nil {
+		c.narrowTo(req)
 		v.pause = c.w.cfg.ResendFirst
-		v.again = c.w.now + v.pause
+		v.again = c.p.Clock() + v.pause
 		v.Add(to...)
 		c.arm(v.again)
 	} else {
@@ -164,7 +166,7 @@ func (c *caller) repeat() {
 		}
 	}
 	c.pause = min(2*c.pause, c.w.cfg.ResendMost)
-	c.again = c.w.now + c.pause
+	c.again = c.p.Clock() + c.pause
 }
 
 // forgotten is told that the connections of a process have ended.
@@ -192,7 +194,8 @@ func (v *conversation) connects(t *target, p *Process) bool {
 }
 
 func (v *conversation) send(t *target) {
-	t.err = v.asker.p.request(t.p, v.number(t), t.req)
+	lost := t.copies == 0 && slices.Contains(v.spared, t.id)
+	t.err = v.asker.p.request(t.p, v.number(t), t.req, lost)
 	if t.err == nil {
 		t.copies++
 	}

@@ -31,14 +31,14 @@ func (c *caller) Tell(to []quorum.NodeID, m env.Message) {
 		return
 	}
 	for _, id := range to {
-		_ = c.p.request(c.w.byID[id], 0, m) // nobody learns of it
+		_ = c.p.request(c.w.byID[id], 0, m, false) // nobody learns of it
 	}
 }
 
 // Sleep implements env.Env.
 func (c *caller) Sleep(d time.Duration) error {
 	c.alive()
-	c.alarm = c.w.now + max(d, 0)
+	c.alarm = c.p.Clock() + max(d, 0)
 	if c.ended == nil {
 		c.arm(c.alarm)
 		c.park(aTime)
@@ -146,7 +146,7 @@ func (c *caller) Send(to env.Address, answer env.Message) {
 func (c *caller) ID() tags.PID { return c.p.drawID() }
 
 // Now implements env.Env.
-func (c *caller) Now() time.Duration { return c.w.now }
+func (c *caller) Now() time.Duration { return c.p.Clock() }
 
 // Rand implements env.Env.
 func (c *caller) Rand() uint64 {

@@ -33,7 +33,7 @@ type event struct {
 
 	// syncEvent
 	process *Process
-	life    uint64
+	commit  uint64 // its number, of all that the process began
 
 	// timerEvent
 	caller *caller

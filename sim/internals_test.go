@@ -26,7 +26,7 @@ func TestScheduleAgainstTwin(t *testing.T) {
 		case x < 5:
 			number++
 			e := entry{time.Duration(r.IntN(50)), []kind{callEvent, syncEvent, messageEvent, timerEvent}[r.IntN(4)], number, 0}
-			e.slot = s.add(e.at, event{kind: e.kind, life: number})
+			e.slot = s.add(e.at, event{kind: e.kind, commit: number})
 			twin = append(twin, e)
 		case x < 8 && len(twin) > 0:
 			i := r.IntN(len(twin))
@@ -46,8 +46,8 @@ func TestScheduleAgainstTwin(t *testing.T) {
 			want := twin[0]
 			twin = twin[1:]
 			k, e := s.pop()
-			if at != want.at || k.at != want.at || e.life != want.number || e.kind != want.kind {
-				t.Fatalf("event %d at %v, want %d at %v", e.life, k.at, want.number, want.at)
+			if at != want.at || k.at != want.at || e.commit != want.number || e.kind != want.kind {
+				t.Fatalf("event %d at %v, want %d at %v", e.commit, k.at, want.number, want.at)
 			}
 		}
 	}

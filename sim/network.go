@@ -17,6 +17,17 @@ type Link struct {
 	// Ordered: no message arrives before one that was sent earlier, as on one
 	// stream of a connection.
 	Ordered bool
+	// Retransmit, when set, makes a loss cost time instead of the message:
+	// the transport sends it again after this, as often as it takes. With
+	// Ordered everything behind it waits, too: that is a QUIC stream.
+	Retransmit Delay
+}
+
+// Stream returns the link that a QUIC stream is over packets with that delay
+// and chance of being lost: nothing is lost or overtaken, and a lost packet
+// holds up what comes behind it until it was sent again.
+func Stream(delay Delay, loss uint32, retransmit Delay) Link {
+	return Link{Delay: delay, Loss: loss, Ordered: true, Retransmit: retransmit}
 }
 
 // link is a Link and what has happened on it.
@@ -27,6 +38,7 @@ type link struct {
 	count    uint64 // messages that were sent
 	latest   time.Duration
 	cut      bool
+	slow     Delay // on top
 }
 
 // Fate is what becomes of a message that is sent.
@@ -102,7 +114,15 @@ func (p *Process) connection(q *Process) uint64 {
 	if p == q {
 		return p.life
 	}
-	return p.sessions + q.sessions
+	return p.sessionsWith(q) + q.sessionsWith(p)
+}
+
+// sessionsWith counts what has ended connections with q, on the side of p.
+func (p *Process) sessionsWith(q *Process) uint64 {
+	if p.broken == nil {
+		return p.sessions
+	}
+	return p.sessions + p.broken[q.index]
 }
 
 // over is told that the connections of a process have ended: what they were
@@ -121,7 +141,7 @@ func (w *World) over(p *Process) {
 func (w *World) back(p *Process) {
 	for _, c := range w.asking {
 		if c.listens() {
-			c.reconnected(p)
+			c.reconnect(p)
 		}
 	}
 }
@@ -131,6 +151,7 @@ var (
 	errNoProcess    = errors.New("no such process")
 	errDown         = errors.New("connection refused")
 	errDisconnected = errors.New("unreachable")
+	errBroken       = errors.New("connection lost")
 )
 
 // linkTo returns the link from p to another process.
@@ -178,15 +199,17 @@ func (p *Process) Reconnect() {
 }
 
 // send sends e from one process to another. The error is what the transport
-// knows; nil means that e was sent.
-func (w *World) send(l *link, e event) error {
+// knows; nil means that e was sent, which it is even if it is lost on the way.
+func (w *World) send(l *link, e event, lost bool) error {
 	switch {
 	case !l.to.connected || !l.from.connected:
 		return errDisconnected
 	case !l.to.up:
 		return errDown
+	case l.from.redialing[l.to.index] > 0:
+		return errBroken
 	}
-	e.kind, e.link, e.session = messageEvent, l, l.to.sessions
+	e.kind, e.link, e.session = messageEvent, l, l.to.sessionsWith(l.from)
 	fate := Pass
 	if w.cfg.Observe != nil || w.cfg.Intercept != nil {
 		t := e.transit()
@@ -196,6 +219,9 @@ func (w *World) send(l *link, e event) error {
 		if w.cfg.Intercept != nil {
 			fate = w.cfg.Intercept(t)
 		}
+	}
+	if lost {
+		fate = Lose
 	}
 	switch fate {
 	case Lose:
@@ -214,11 +240,15 @@ func (w *World) send(l *link, e event) error {
 // travel puts e on the link.
 func (w *World) travel(l *link, e event) {
 	l.count++
-	if l.cut || l.Loss > 0 && happens(draw(l.base, l.count, forLoss), l.Loss) {
+	lost := l.Loss > 0 && happens(draw(l.base, l.count, forLoss), l.Loss)
+	if l.cut || lost && l.Retransmit.zero() {
 		w.lost(&e)
 		return
 	}
-	at := w.now + l.Delay.at(draw(l.base, l.count, forDelay))
+	at := w.now + l.Delay.at(draw(l.base, l.count, forDelay)) + l.hindrance()
+	if lost {
+		at += l.retransmission()
+	}
 	if l.Ordered {
 		at = max(at, l.latest)
 		l.latest = at
@@ -267,10 +297,14 @@ func (w *World) take(i int) Held {
 // arrive is the end of a message's way.
 func (w *World) arrive(e *event) {
 	from, to := e.link.from, e.link.to
+	if to.frozen != nil {
+		to.frozen.take(w, e)
+		return
+	}
 	w.messages++
 	w.hash = fold(w.hash, from.hash^e.asker.Conversation)
 	w.hash = fold(w.hash, to.hash^w.digest(e.message))
-	present := to.connected && e.session == to.sessions
+	present := to.connected && e.session == to.sessionsWith(from)
 	if from == to {
 		present = e.session == to.life // it talks to itself off the network, too
 	}

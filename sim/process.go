@@ -31,9 +31,15 @@ type Process struct {
 	boot  Boot // nil in a client
 	links map[uint64]*link
 
+	clock     *clock // nil: the world's
 	connected bool
 	// sessions counts the times on the network that are over, and the lives.
 	sessions uint64
+	// broken counts those that Break has ended beside, by the other process,
+	// and redialing the Breaks that aren't over. Nil: none.
+	broken    map[uint64]uint64
+	redialing map[uint64]int
+	gray      Delay // on top of all ways from and to the process
 
 	// What belongs to the present life.
 	up        bool
@@ -45,6 +51,8 @@ type Process struct {
 	idLow     uint16
 	mailboxes map[env.Mailbox]*mailbox
 	failure   error
+	frozen    *freeze // nil: it runs
+	pauses    uint64  // in all lives
 
 	// What a node has beside.
 	disk       *Disk
@@ -185,6 +193,7 @@ func (p *Process) kill() {
 	clear(p.waiting) // keep nothing alive
 	p.waiting = p.waiting[:0]
 	p.committing = false
+	p.frozen = nil
 }
 
 // Stop ends the process in good order: every scope on it ends with
@@ -206,7 +215,7 @@ func (p *Process) Stall() { p.stalled = true }
 func (p *Process) Unstall() {
 	p.stalled = false
 	if p.committing {
-		p.w.schedule.add(p.w.now, event{kind: syncEvent, process: p, life: p.life})
+		p.w.schedule.add(p.w.now, event{kind: syncEvent, process: p, commit: p.commits})
 	}
 }
 
@@ -253,23 +262,33 @@ func (p *Process) commit() {
 	p.commits++
 	if !p.stalled {
 		delay := p.sync.at(draw(fold(mix(p.w.cfg.Seed), p.hash), p.commits, forSync))
-		p.w.schedule.add(p.w.now+delay, event{kind: syncEvent, process: p, life: p.life})
+		p.w.schedule.add(p.w.now+delay, event{kind: syncEvent, process: p, commit: p.commits})
 	}
 }
 
-// synced is the end of a commit of the given life.
-func (p *Process) synced(life uint64) {
-	if life != p.life || !p.committing || p.stalled {
+// synced is the end of a commit, as the disk sees it.
+func (p *Process) synced(commit uint64) {
+	if commit != p.commits || !p.committing || p.stalled {
 		return
 	}
-	p.committing = false
-	durable := p.disk.end()
+	p.disk.end()
 	if p.w.cfg.Observe != nil {
 		p.w.cfg.Observe(Observation{What: Synced, Process: p})
 	}
+	if p.frozen != nil {
+		p.frozen.synced = true
+		return
+	}
+	p.release()
+}
+
+// release is the end of a commit, as the node sees it: what waited for it
+// leaves.
+func (p *Process) release() {
+	p.committing = false
 	keep := p.waiting[:0]
 	for _, out := range p.waiting {
-		if out.After > durable {
+		if out.After > p.disk.durable {
 			keep = append(keep, out)
 		} else {
 			p.leave(out)
@@ -326,15 +345,16 @@ func (p *Process) answer(to env.Address, m env.Message) {
 		p.w.loopback(p, e)
 		return
 	}
-	_ = p.w.send(p.linkTo(dst), e) // who asked asks again
+	_ = p.w.send(p.linkTo(dst), e, false) // who asked asks again
 }
 
 // sessionShift: in the Session of an env.Address, the number of the connection
 // stands above the index of the process.
 const sessionShift = 32
 
-// request sends a request of the conversation conv, zero for a Tell.
-func (p *Process) request(to *Process, conv uint64, m env.Message) error {
+// request sends a request of the conversation conv, zero for a Tell. It can be
+// lost on purpose.
+func (p *Process) request(to *Process, conv uint64, m env.Message, lost bool) error {
 	if to == nil {
 		return errNoProcess
 	}
@@ -344,7 +364,7 @@ func (p *Process) request(to *Process, conv uint64, m env.Message) error {
 		p.w.loopback(p, e)
 		return nil
 	}
-	return p.w.send(p.linkTo(to), e)
+	return p.w.send(p.linkTo(to), e, lost)
 }
 
 // drawID returns a fresh operation id.

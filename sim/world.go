@@ -91,7 +91,8 @@ type World struct {
 	asking  []*caller // by the place of their conversations
 	vacant  []uint32  // places of asking that are free
 
-	held []Held
+	held   []Held
+	narrow Narrow
 
 	hash        uint64
 	events      uint64
@@ -174,7 +175,7 @@ func (w *World) Step() bool {
 		e.call()
 	case syncEvent:
 		w.hash = fold(w.hash, e.process.hash)
-		e.process.synced(e.life)
+		e.process.synced(e.commit)
 	case messageEvent:
 		w.arrive(&e)
 	case timerEvent:
