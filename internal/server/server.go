@@ -30,6 +30,9 @@ type Config struct {
 	// (/metrics), a health check (/healthz) and profiles (/debug/pprof/).
 	// Empty: none.
 	Metrics string
+	// Store sizes the node's store; the zero value takes the store's
+	// defaults. Dir, Log and ObserveSync are the server's to set.
+	Store store.Config
 	// Version is what the node says of its build.
 	Version string
 	// Log takes what happens. Default: nothing is logged.
@@ -134,7 +137,8 @@ func (s *Server) listen(cfg Config) (err error) {
 }
 
 func (s *Server) openStore(cfg Config) (err error) {
-	s.store, err = cfg.openStore(store.Config{Dir: cfg.Folder.Dir, Log: cfg.Log, ObserveSync: s.metrics.observeSync})
+	cfg.Store.Dir, cfg.Store.Log, cfg.Store.ObserveSync = cfg.Folder.Dir, cfg.Log, s.metrics.observeSync
+	s.store, err = cfg.openStore(cfg.Store)
 	if err != nil {
 		return err
 	}

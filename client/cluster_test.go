@@ -1,0 +1,179 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"atoll/client"
+	"atoll/internal/identity"
+	"atoll/internal/server"
+	"atoll/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come. It is no measure.
+const patience = time.Minute
+
+// segmentBytes is small: a new segment is written full, and tests make many.
+const segmentBytes = 256 << 10
+
+// cluster is a cluster whose replicas run in this process, on loopback.
+type cluster struct {
+	dir     string
+	servers map[string]*server.Server // those that run, by their names
+}
+
+// newCluster makes a cluster in dir and starts its replicas, which are called
+// a, b, c and so on. spec may leave everything out.
+func newCluster(dir string, replicas int, spec identity.Spec) (*cluster, error) {
+	ports, err := freePorts(replicas)
+	if err != nil {
+		return nil, err
+	}
+	for i, port := range ports {
+		m := identity.MemberSpec{Name: string(rune('a' + i)), Address: fmt.Sprintf("127.0.0.1:%d", port)}
+		spec.Members = append(spec.Members, m)
+	}
+	spec.Prepare = func(dir string) error { return store.Create(store.Config{Dir: dir, SegmentBytes: segmentBytes}) }
+	if _, err := identity.CreateCluster(dir, spec); err != nil {
+		return nil, err
+	}
+	c := &cluster{dir: dir, servers: make(map[string]*server.Server)}
+	for _, m := range spec.Members {
+		if err := c.start(m.Name); err != nil {
+			return nil, errors.Join(err, c.close())
+		}
+	}
+	return c, nil
+}
+
+// freePorts returns ports that nobody uses. They are none of those that the
+// system gives to whoever asks for any port, so nobody takes them until they
+// are used.
+func freePorts(n int) ([]int, error) {
+	const first, last = 10_000, 32_767
+	var ports []int
+	for tries := 0; len(ports) < n; tries++ {
+		port := first + rand.IntN(last-first)
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		if err != nil {
+			if tries > 100 {
+				return nil, err
+			}
+			continue
+		}
+		defer conn.Close() // all at the end, so that they differ
+		ports = append(ports, port)
+	}
+	return ports, nil
+}
+
+func (c *cluster) start(names ...string) error {
+	for _, name := range names {
+		folder, err := identity.OpenFolder(filepath.Join(c.dir, name))
+		if err != nil {
+			return err
+		}
+		if c.servers[name], err = server.Start(server.Config{Folder: folder, Version: "test", Store: store.Config{SegmentBytes: segmentBytes}}); err != nil {
+			delete(c.servers, name)
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) stop(names ...string) error {
+	var errs []error
+	for _, name := range names {
+		errs = append(errs, c.servers[name].Close())
+		delete(c.servers, name)
+	}
+	return errors.Join(errs...)
+}
+
+func (c *cluster) close() error {
+	var errs []error
+	for _, s := range c.servers {
+		errs = append(errs, s.Close())
+	}
+	clear(c.servers)
+	return errors.Join(errs...)
+}
+
+// config is how a client reaches the cluster.
+func (c *cluster) config() (client.Config, error) {
+	return client.LoadContext(filepath.Join(c.dir, identity.FileContext))
+}
+
+// harness is a cluster and its test.
+type harness struct {
+	*cluster
+	t testing.TB
+}
+
+func startCluster(t testing.TB, replicas int, spec identity.Spec) harness {
+	t.Helper()
+	c, err := newCluster(filepath.Join(t.TempDir(), "cluster"), replicas, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return harness{c, t}
+}
+
+func (h harness) open() *client.Client {
+	h.t.Helper()
+	return openClient(h.t, h.clientConfig())
+}
+
+func (h harness) clientConfig() client.Config {
+	h.t.Helper()
+	cfg, err := h.config()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return cfg
+}
+
+func (h harness) down(names ...string) {
+	h.t.Helper()
+	if err := h.stop(names...); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h harness) up(names ...string) {
+	h.t.Helper()
+	if err := h.start(names...); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func openClient(t testing.TB, cfg client.Config) *client.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := client.Open(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil && !errors.Is(err, client.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return c
+}

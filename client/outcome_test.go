@@ -1,0 +1,345 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/abd"
+	"atoll/client"
+	"atoll/internal/identity"
+)
+
+// short is the deadline of what can't succeed.
+const short = 150 * time.Millisecond
+
+// names returns the names of the members that an error blames.
+func names(members []client.MemberError) string {
+	var all []string
+	for _, m := range members {
+		all = append(all, m.Name)
+	}
+	slices.Sort(all)
+	return strings.Join(all, " ")
+}
+
+// wantNoQuorum fails unless err says that nothing was done, because of cause,
+// and blames these members.
+func wantNoQuorum(t *testing.T, err, cause error, text, blamed string) {
+	t.Helper()
+	var none *client.NoQuorumError
+	if !errors.As(err, &none) || !errors.Is(err, cause) || names(none.Members) != blamed {
+		t.Errorf("got %v, want a NoQuorumError because of %q that blames %s", err, cause, blamed)
+		return
+	}
+	text += cause.Error()
+	for _, m := range none.Members {
+		if m.Text == "" || strings.Contains(m.Text, string(m.ID)) {
+			t.Errorf("of %s (%s) it says %q, want something that isn't its id", m.Name, m.ID, m.Text)
+		}
+		text += "; " + m.Name + ": " + m.Text
+	}
+	if err.Error() != text {
+		t.Errorf("got %q\nwant %q", err, text)
+	}
+}
+
+// wantUnknown fails unless err says that the outcome is unknown, because of
+// cause, and blames these members. It returns the operation.
+func wantUnknown(t *testing.T, err, cause error, blamed string) abd.Operation {
+	t.Helper()
+	var unknown *client.UnknownError
+	if !errors.As(err, &unknown) || !errors.Is(err, cause) || names(unknown.Members) != blamed {
+		t.Fatalf("got %v, want an UnknownError because of %q that blames %s", err, cause, blamed)
+	}
+	if op := unknown.Operation; op.ID.IsZero() || op.Tag.IsZero() || !op.Sent {
+		t.Errorf("an operation of unknown outcome with id %v, tag %v, sent %v", op.ID, op.Tag, op.Sent)
+	}
+	if !strings.HasPrefix(err.Error(), "the outcome is unknown: ") {
+		t.Errorf("got %q", err)
+	}
+	return unknown.Operation
+}
+
+func TestWithoutAQuorumEachMemberIsNamed(t *testing.T) {
+	t.Parallel()
+	h := startCluster(t, 3, identity.Spec{})
+	c := h.open()
+	kept := put(t, c, "kept", "v")
+	h.down("b", "c")
+	begin := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), short)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	const reading, writing = "no quorum: ", "no quorum, nothing was changed: "
+	_, err := c.Get(begin(), "kept")
+	wantNoQuorum(t, err, context.DeadlineExceeded, reading, "b c")
+	for _, err := range c.List(begin(), "") {
+		wantNoQuorum(t, err, context.DeadlineExceeded, reading, "b c")
+	}
+	_, err = c.Put(begin(), "new", []byte("v"))
+	wantNoQuorum(t, err, context.DeadlineExceeded, writing, "b c")
+	_, err = c.Delete(begin(), "kept")
+	wantNoQuorum(t, err, context.DeadlineExceeded, writing, "b c")
+
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = c.Get(canceled, "kept")
+	wantNoQuorum(t, err, context.Canceled, reading, "a b c")
+
+	h.up("b", "c")
+	wantMissing(t, c, "new")
+	wantValue(t, c, "kept", "v", kept)
+}
+
+func TestTheTimeoutCountsWhereNoDeadlineIs(t *testing.T) {
+	t.Parallel()
+	h := startCluster(t, 2, identity.Spec{})
+	cfg := h.clientConfig()
+	cfg.Timeout = short
+	c := openClient(t, cfg)
+	h.down("b")
+	start := time.Now()
+	_, err := c.Get(context.Background(), "k")
+	wantNoQuorum(t, err, context.DeadlineExceeded, "no quorum: ", "b")
+	if took := time.Since(start); took < short {
+		t.Errorf("it ended after %v, the timeout is %v", took, short)
+	}
+}
+
+// half is a cluster in which a get phase ends with any member and a put phase
+// needs all three, of which two are down: a put reaches the one that is left,
+// and its outcome is unknown.
+func half(t *testing.T) harness {
+	t.Helper()
+	h := startCluster(t, 3, identity.Spec{Quorum: "get=1,put=3"})
+	h.down("b", "c")
+	return h
+}
+
+func TestAnUnknownPutIsResumedAsTheSameOne(t *testing.T) {
+	t.Parallel()
+	h := half(t)
+	c := h.open()
+	ctx, cancel := context.WithTimeout(t.Context(), short)
+	defer cancel()
+	value := []byte("value")
+	_, err := c.Put(ctx, "k", value)
+	op := wantUnknown(t, err, context.DeadlineExceeded, "b c")
+	copy(value, "other") // the operation has a copy
+	if op.Key != "k" || op.Delete || string(op.Value) != "value" || op.Tag.Seq != 1 {
+		t.Errorf("the operation is %+v", op)
+	}
+
+	ctx, cancel = context.WithTimeout(t.Context(), short)
+	defer cancel()
+	_, err = c.Resume(ctx, op)
+	again := wantUnknown(t, err, context.DeadlineExceeded, "b c")
+	if again.ID != op.ID || again.Tag != op.Tag || !bytes.Equal(again.Value, op.Value) {
+		t.Errorf("resumed, the operation %+v became %+v", op, again)
+	}
+
+	h.up("b", "c")
+	tag, err := h.open().Resume(t.Context(), again) // as another process would
+	if err != nil || tag != op.Tag {
+		t.Fatalf("resume: %v, %v; want tag %v", tag, err, op.Tag)
+	}
+	wantValue(t, c, "k", "value", op.Tag)
+
+	// What was written since isn't undone by trying once more.
+	later := put(t, c, "k", "later")
+	if tag, err := c.Resume(t.Context(), op); err != nil || tag != op.Tag {
+		t.Errorf("resume: %v, %v; want tag %v", tag, err, op.Tag)
+	}
+	wantValue(t, c, "k", "later", later)
+}
+
+func TestAnUnknownDeleteIsResumedAsADelete(t *testing.T) {
+	t.Parallel()
+	h := startCluster(t, 3, identity.Spec{Quorum: "get=1,put=3"})
+	c := h.open()
+	put(t, c, "k", "v")
+	h.down("c")
+	ctx, cancel := context.WithTimeout(t.Context(), short)
+	defer cancel()
+	_, err := c.Delete(ctx, "k")
+	op := wantUnknown(t, err, context.DeadlineExceeded, "c")
+	if !op.Delete || op.Key != "k" {
+		t.Errorf("the operation is %+v", op)
+	}
+	h.up("c")
+	if tag, err := c.Resume(t.Context(), op); err != nil || tag != op.Tag {
+		t.Errorf("resume: %v, %v; want tag %v", tag, err, op.Tag)
+	}
+	wantMissing(t, c, "k")
+}
+
+// pending begins a put that can't end, and returns when a replica has stored
+// it.
+func pending(t *testing.T, c *client.Client, ctx context.Context) <-chan error {
+	t.Helper()
+	result := make(chan error, 1)
+	go func() {
+		_, err := c.Put(ctx, "k", []byte("v"))
+		result <- err
+	}()
+	deadline := time.Now().Add(patience)
+	for {
+		// Two of three are silent, so it ends with its context.
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		s, err := c.Status(ctx)
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range s.Members {
+			if m.Status != nil && m.Status.Usage.Keys == 1 {
+				return result
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the put never arrived")
+		}
+	}
+}
+
+func receive(t *testing.T, c <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-c:
+		return err
+	case <-time.After(patience):
+		t.Fatal("the operation doesn't end")
+		return nil
+	}
+}
+
+func TestCancelEndsAPutThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	h := half(t)
+	c := h.open()
+	ctx, cancel := context.WithCancel(t.Context())
+	result := pending(t, c, ctx)
+	cancel()
+	wantUnknown(t, receive(t, result), context.Canceled, "b c")
+}
+
+func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	h := half(t)
+	c := h.open()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	result := pending(t, c, ctx)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	op := wantUnknown(t, receive(t, result), client.ErrClosed, "b c")
+
+	if err := c.Close(); err != client.ErrClosed {
+		t.Errorf("close again: %v", err)
+	}
+	_, err := c.Get(ctx, "k")
+	closed := []error{err}
+	_, err = c.Put(ctx, "k", nil)
+	closed = append(closed, err)
+	_, err = c.Delete(ctx, "k")
+	closed = append(closed, err)
+	_, err = c.Status(ctx)
+	closed = append(closed, err)
+	for _, err := range c.List(ctx, "") {
+		closed = append(closed, err)
+	}
+	for i, err := range closed {
+		if err != client.ErrClosed {
+			t.Errorf("call %d of a closed client: %v", i, err)
+		}
+	}
+	// That the client is closed tells nothing of what became of the put.
+	_, err = c.Resume(ctx, op)
+	wantUnknown(t, err, client.ErrClosed, "")
+}
+
+func TestCloseEndsAGetThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	h := startCluster(t, 2, identity.Spec{})
+	c := h.open()
+	h.down("a", "b")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	began := make(chan struct{})
+	result := make(chan error, 1)
+	go func() {
+		close(began)
+		_, err := c.Get(ctx, "k")
+		result <- err
+	}()
+	<-began
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	// Whether or not it had begun, it ends with ErrClosed.
+	if err := receive(t, result); !errors.Is(err, client.ErrClosed) {
+		t.Errorf("get: %v", err)
+	}
+}
+
+func TestReplicasThatComeBackAreFoundAgain(t *testing.T) {
+	t.Parallel()
+	h := startCluster(t, 3, identity.Spec{})
+	c := h.open()
+	before := put(t, c, "before", "v")
+	h.down("a", "b", "c")
+	ctx, cancel := context.WithTimeout(t.Context(), short)
+	defer cancel()
+	_, err := c.Get(ctx, "before")
+	wantNoQuorum(t, err, context.DeadlineExceeded, "no quorum: ", "a b c")
+
+	ctx, cancel = context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() {
+		_, err := c.Put(ctx, "during", []byte("v"))
+		result <- err
+	}()
+	h.up("a", "b", "c")
+	if err := receive(t, result); err != nil {
+		t.Errorf("the put that waited for them: %v", err)
+	}
+	wantValue(t, c, "before", "v", before)
+}
+
+func TestStatusSaysWhoIsSilent(t *testing.T) {
+	t.Parallel()
+	h := startCluster(t, 3, identity.Spec{})
+	c := h.open()
+	put(t, c, "k", "v")
+	s, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range s.Members {
+		if want := string(rune('a' + i)); m.Name != want || m.Status == nil || m.Silence != "" || m.Status.Version != "test" {
+			t.Errorf("member %d: %+v, want %s to be up", i, m, want)
+		}
+	}
+	h.down("b")
+	ctx, cancel := context.WithTimeout(t.Context(), short)
+	defer cancel()
+	if s, err = c.Status(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Members) != 3 || s.Configuration == nil || s.Cluster == "" {
+		t.Fatalf("got %+v", s)
+	}
+	for _, m := range s.Members {
+		if silent := m.Status == nil && m.Silence != ""; silent != (m.Name == "b") {
+			t.Errorf("%s: status %+v, silence %q", m.Name, m.Status, m.Silence)
+		}
+	}
+}
