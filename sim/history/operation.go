@@ -1,7 +1,6 @@
 package history
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 )
@@ -86,9 +85,9 @@ func (o Operation) String() string {
 	var what string
 	switch {
 	case o.Kind == Write:
-		what = fmt.Sprintf("write %s", quote(o.Value))
+		what = "write " + quote(o.Value)
 	case o.Kind == Read && o.Outcome == OK && o.Found:
-		what = fmt.Sprintf("read %s", quote(o.Value))
+		what = "read " + quote(o.Value)
 	case o.Kind == Read && o.Outcome == OK:
 		what = "read nothing"
 	default:
@@ -98,14 +97,6 @@ func (o Operation) String() string {
 		what += " (" + o.Outcome.String() + ")"
 	}
 	return what
-}
-
-// quote returns a value for people: long ones are cut.
-func quote(value string) string {
-	if len(value) <= maxShownValue {
-		return strconv.Quote(value)
-	}
-	return strconv.Quote(value[:maxShownValue]) + "…"
 }
 
 // History is what clients saw: operations, in any order.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // Rule names a way in which a register can go wrong.
@@ -62,7 +61,21 @@ func (r *register) prove(rule Rule, places []int, detail string, told ...int) *V
 
 // noun returns the operation as a part of a sentence.
 func (o Operation) noun() string {
-	return o.Client + "'s " + strings.Replace(o.String(), " ", " of ", 1)
+	noun := "the "
+	if o.Client != "" {
+		noun = cut(o.Client) + "'s "
+	}
+	if o.Outcome != OK {
+		noun += o.Outcome.String() + " "
+	}
+	noun += o.Kind.String()
+	switch {
+	case o.Kind == Write || o.Found:
+		noun += " of " + quote(o.Value)
+	case o.Kind == Read:
+		noun += " of nothing"
+	}
+	return noun
 }
 
 func (v *value) places() []int { return []int{v.write, v.firstOp, v.lastOp} }
