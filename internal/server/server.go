@@ -110,7 +110,7 @@ func Start(cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.admin != nil {
-		s.workers.Go(func() { s.admin.serve(s.metrics, s.log) })
+		s.workers.Go(func() { s.admin.serve(s.metrics, s.health, s.log) })
 	}
 	s.workers.Go(s.loop)
 	s.workers.Go(s.commit)
@@ -186,6 +186,19 @@ func (s *Server) Wait(ctx context.Context) error {
 	case <-s.stopped:
 		return s.err
 	case <-ctx.Done():
+		return nil
+	}
+}
+
+// health returns why the server doesn't serve any more, nil while it does.
+func (s *Server) health() error {
+	select {
+	case <-s.stopped:
+		if s.err == nil {
+			return errors.New("shutting down")
+		}
+		return s.err
+	default:
 		return nil
 	}
 }

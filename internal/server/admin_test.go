@@ -1,0 +1,231 @@
+package server_test
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/internal/identity"
+	"atoll/internal/server"
+)
+
+// metrics returns the values that /metrics shows, by name and labels.
+func metrics(t testing.TB, s *server.Server) map[string]float64 {
+	t.Helper()
+	status, body := get(t, s, "/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("/metrics: %d, %s", status, body)
+	}
+	values := make(map[string]float64)
+	for line := range strings.Lines(body) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		value, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatalf("/metrics: %q: %v", line, err)
+		}
+		values[name] = value
+	}
+	return values
+}
+
+func metric(t testing.TB, s *server.Server, name string) float64 {
+	t.Helper()
+	value, ok := metrics(t, s)[name]
+	if !ok {
+		t.Fatalf("there is no metric %s", name)
+	}
+	return value
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, identity.Spec{})
+	cfg := n.config()
+	cfg.Metrics = "localhost:0"
+	s := n.start(cfg)
+	c := n.client()
+	for i := range 10 {
+		if _, err := c.Put(t.Context(), fmt.Sprint(i), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		if _, err := c.Delete(t.Context(), fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := metrics(t, s)
+	var names []string
+	for name := range got {
+		if !strings.Contains(name, "{") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	// Dashboards depend on these: docs/OPERATIONS.md lists them.
+	want := []string{
+		"atoll_answers_dropped_total", "atoll_certificate_expiry_seconds", "atoll_disk_bytes", "atoll_held_answers",
+		"atoll_inbox_messages", "atoll_journal_sync_seconds_count", "atoll_journal_sync_seconds_sum", "atoll_keys",
+		"atoll_messages_total", "atoll_tombstones", "atoll_turns_total",
+	}
+	if !slices.Equal(names, want) {
+		t.Errorf("the metrics are %q\nwant %q", names, want)
+	}
+	for name, exactly := range map[string]float64{
+		"atoll_keys":                       7,
+		"atoll_tombstones":                 3,
+		"atoll_inbox_messages":             0,
+		"atoll_held_answers":               0,
+		"atoll_answers_dropped_total":      0,
+		"atoll_certificate_expiry_seconds": float64(cfg.Folder.Credentials.Expiry().Unix()),
+	} {
+		if got[name] != exactly {
+			t.Errorf("%s is %v, want %v", name, got[name], exactly)
+		}
+	}
+	for name, atLeast := range map[string]float64{
+		"atoll_messages_total":             1 + 2*13, // a description, and two phases for each write
+		"atoll_turns_total":                1 + 2*13, // one after the other
+		"atoll_journal_sync_seconds_count": 13,
+		"atoll_journal_sync_seconds_sum":   1e-9,
+		"atoll_disk_bytes":                 segmentBytes,
+	} {
+		if got[name] < atLeast {
+			t.Errorf("%s is %v, want at least %v", name, got[name], atLeast)
+		}
+	}
+	if got["atoll_turns_total"] > got["atoll_messages_total"] {
+		t.Errorf("more turns (%v) than messages (%v)", got["atoll_turns_total"], got["atoll_messages_total"])
+	}
+}
+
+func TestHealthAndProfiles(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, identity.Spec{})
+	cfg := n.config()
+	cfg.Metrics = "127.0.0.1:0"
+	s := n.start(cfg)
+	for path, want := range map[string]string{
+		"/healthz":                       "ok\n",
+		"/debug/pprof/":                  "goroutine",
+		"/debug/pprof/goroutine?debug=1": "atoll/internal/server.(*Server).commit",
+		"/debug/pprof/heap":              "",
+		"/debug/pprof/cmdline":           "test",
+		"/debug/pprof/symbol":            "num_symbols",
+	} {
+		if status, body := get(t, s, path); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d, %.200q; want 200 and %q", path, status, body, want)
+		}
+	}
+	if status, _ := get(t, s, "/"); status != http.StatusNotFound {
+		t.Errorf("/: %d", status)
+	}
+}
+
+// TestCloseWaitsForNoProfile closes the server while a profile is taken that
+// lasts much longer than the test may.
+func TestCloseWaitsForNoProfile(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, identity.Spec{})
+	cfg := n.config()
+	cfg.Metrics = "127.0.0.1:0"
+	s := n.start(cfg)
+	begun := make(chan error, 1)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		r, err := client.Get("http://" + s.MetricsAddr().String() + "/debug/pprof/trace?seconds=3600")
+		begun <- err
+		if err == nil {
+			_, _ = io.Copy(io.Discard, r.Body) // until it is cut off
+			r.Body.Close()
+		}
+	}()
+	if err := receive(t, begun); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	if err := receive(t, closed); err != nil {
+		t.Error(err)
+	}
+	receive(t, ended)
+}
+
+// TestTheEndOfTheCertificateIsLogged starts and closes a server: it looks at
+// its certificate before anything else.
+func TestTheEndOfTheCertificateIsLogged(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		spec   identity.Spec
+		change func(n node, f *identity.Folder)
+		want   string
+	}{
+		{"a year", identity.Spec{}, nil, ""},
+		{"an hour", identity.Spec{Validity: time.Hour}, nil, "level=WARN msg=\"the node's certificate ends soon\""},
+		{"over", identity.Spec{}, expire, "level=ERROR msg=\"the node's certificate has ended"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := newNode(t, test.spec)
+			var log logbook
+			cfg := n.config()
+			cfg.Log = log.log()
+			if test.change != nil {
+				test.change(n, cfg.Folder)
+			}
+			n.stop(n.start(cfg))
+			text := log.String()
+			if test.want == "" {
+				if strings.Contains(text, "certificate") {
+					t.Errorf("logged: %s", text)
+				}
+				return
+			}
+			if !strings.Contains(text, test.want) || !strings.Contains(text, filepath.Join(cfg.Folder.Dir, identity.FileCertificate)) {
+				t.Errorf("logged: %s\nwant %q and the file", text, test.want)
+			}
+		})
+	}
+}
+
+// expire gives an open folder a certificate that has ended.
+func expire(n node, f *identity.Folder) {
+	n.t.Helper()
+	ca, err := identity.LoadCA(filepath.Join(n.dir, "ca"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	keyPEM, err := os.ReadFile(filepath.Join(f.Dir, identity.FileKey))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	block, _ := pem.Decode(keyPEM)
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	public := key.(ed25519.PrivateKey).Public().(ed25519.PublicKey)
+	certificate, err := ca.Issue(identity.Request{Role: identity.RoleNode, Name: f.Name, Key: public,
+		Now: time.Now().Add(-3 * time.Hour), Validity: 2 * time.Hour})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if f.Credentials, err = identity.ParseCredentials(ca.Certificate(), certificate, keyPEM); err != nil {
+		n.t.Fatal(err)
+	}
+}

@@ -1,0 +1,310 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"atoll/abd"
+	"atoll/client"
+	"atoll/env"
+	"atoll/internal/identity"
+	"atoll/internal/server"
+	"atoll/internal/store"
+	"atoll/internal/transport"
+	"atoll/tags"
+)
+
+// patience is how long a test waits for what must come. It is no measure.
+const patience = time.Minute
+
+// segmentBytes is small: a new segment is written full, and tests make many.
+const segmentBytes = 256 << 10
+
+// node is a cluster of one.
+type node struct {
+	t       testing.TB
+	dir     string // of the cluster
+	address string
+}
+
+func newNode(t testing.TB, spec identity.Spec) node {
+	t.Helper()
+	n := node{t: t, dir: filepath.Join(t.TempDir(), "cluster"), address: freeAddress(t)}
+	spec.Members = []identity.MemberSpec{{Name: "a", Address: n.address}}
+	if spec.Prepare == nil {
+		spec.Prepare = func(dir string) error { return store.Create(store.Config{Dir: dir, SegmentBytes: segmentBytes}) }
+	}
+	if _, err := identity.CreateCluster(n.dir, spec); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// freeAddress returns an address of loopback whose port nobody uses, neither
+// for UDP nor for TCP. It is none of those that the system gives to whoever
+// asks for any port, so nobody takes it until it is used.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	const first, last = 10_000, 32_767
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
+		if isFree(address) == nil {
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	panic("not reached")
+}
+
+// isFree returns an error when an address is taken.
+func isFree(address string) error {
+	packets, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return errors.Join(err, packets.Close())
+	}
+	return errors.Join(packets.Close(), listener.Close())
+}
+
+func (n node) folder() *identity.Folder {
+	n.t.Helper()
+	f, err := identity.OpenFolder(filepath.Join(n.dir, "a"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return f
+}
+
+// config is what the node starts with, unless a test changes it.
+func (n node) config() server.Config {
+	n.t.Helper()
+	return server.Config{Folder: n.folder(), Version: "test", Store: store.Config{SegmentBytes: segmentBytes}}
+}
+
+// start starts the node. The test need not close it.
+func (n node) start(cfg server.Config) *server.Server {
+	n.t.Helper()
+	s, err := server.Start(cfg)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() {
+		if err := s.Close(); err != nil && !errors.Is(err, errDisk) {
+			n.t.Error(err)
+		}
+	})
+	return s
+}
+
+func (n node) stop(s *server.Server) {
+	n.t.Helper()
+	if err := s.Close(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// client opens a client of the node.
+func (n node) client() *client.Client {
+	n.t.Helper()
+	cfg, err := client.LoadContext(filepath.Join(n.dir, identity.FileContext))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := client.Open(ctx, cfg)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			n.t.Error(err)
+		}
+	})
+	return c
+}
+
+func (n node) credentials() *identity.Credentials {
+	n.t.Helper()
+	f, err := identity.LoadContext(filepath.Join(n.dir, identity.FileContext))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	c, err := f.Credentials()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return c
+}
+
+// peer is a client without a protocol: it sends any message, and shows what
+// comes, in order.
+type peer struct {
+	t       testing.TB
+	session *transport.Session
+	last    uint64 // conversation
+	in      chan transport.Incoming
+	down    chan error
+	hold    chan struct{} // nil, or what Messages waits for
+}
+
+func (p *peer) Up(*transport.Session) {}
+
+func (p *peer) Down(_ *transport.Session, err error) { p.down <- err }
+
+func (p *peer) Messages(_ *transport.Session, in []transport.Incoming) {
+	if p.hold != nil {
+		<-p.hold
+	}
+	for _, m := range in {
+		select {
+		case p.in <- m:
+		default: // nobody looks at so many
+		}
+	}
+}
+
+// dial connects a peer, which reads nothing before hold is closed, if it
+// isn't nil.
+func (n node) dial(hold chan struct{}) *peer {
+	n.t.Helper()
+	p := &peer{t: n.t, in: make(chan transport.Incoming, 1000), down: make(chan error, 1), hold: hold}
+	tr, err := transport.New(transport.Config{Credentials: n.credentials(), Handler: p})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.t.Cleanup(func() {
+		if err := tr.Close(); err != nil {
+			n.t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if p.session, err = tr.DialAddress(ctx, n.address); err != nil {
+		n.t.Fatal(err)
+	}
+	return p
+}
+
+// send sends a message and returns its conversation.
+func (p *peer) send(m env.Message) uint64 {
+	p.t.Helper()
+	p.last++
+	if err := p.session.Queue(p.last, m); err != nil {
+		p.t.Fatal(err)
+	}
+	p.session.Flush()
+	return p.last
+}
+
+// receive returns the next message, which must be of this conversation.
+func (p *peer) receive(conversation uint64) env.Message {
+	p.t.Helper()
+	m := receive(p.t, p.in)
+	if m.Conversation != conversation {
+		p.t.Fatalf("%T came for conversation %d, want one for %d", m.Message, m.Conversation, conversation)
+	}
+	return m.Message
+}
+
+func (p *peer) ask(m env.Message) env.Message {
+	p.t.Helper()
+	return p.receive(p.send(m))
+}
+
+// nothing fails the test if a message has come that nobody received.
+func (p *peer) nothing() {
+	p.t.Helper()
+	select {
+	case m := <-p.in:
+		p.t.Errorf("%T came for conversation %d", m.Message, m.Conversation)
+	default:
+	}
+}
+
+func receive[T any](t testing.TB, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+		panic("not reached")
+	}
+}
+
+// putOf is a put that a node stores.
+func putOf(key, value string) *abd.Put {
+	return &abd.Put{Key: abd.Key(key), Record: abd.Record{Tag: tags.Tag{Seq: 1}, Value: []byte(value)}}
+}
+
+// errDisk is what a test's disk fails with.
+var errDisk = errors.New("the disk is broken")
+
+// slowDisk is a disk whose commits write what has gathered, and then last until
+// the test lets them end.
+type slowDisk struct {
+	server.Disk
+	began  chan struct{} // has a token for each commit that has begun
+	result chan error    // ends a commit, with this error
+}
+
+func newSlowDisk(d server.Disk) *slowDisk {
+	return &slowDisk{Disk: d, began: make(chan struct{}, 1000), result: make(chan error, 1000)}
+}
+
+func (d *slowDisk) Commit() (env.Position, error) {
+	durable, err := d.Disk.Commit()
+	d.began <- struct{}{}
+	return durable, errors.Join(err, <-d.result)
+}
+
+// logbook is a log that a test can read.
+type logbook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func (l *logbook) log() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// get fetches a page of the metrics listener.
+func get(t testing.TB, s *server.Server, path string) (status int, body string) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	r, err := client.Get("http://" + s.MetricsAddr().String() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
