@@ -67,6 +67,9 @@ type Traits struct {
 	// is no bound. ListRounds is for a list of n keys.
 	ReadRounds, WriteRounds int
 	ListRounds              func(n int) int
+	// Settles: when an operation ends, its tag or a larger one is durable on a
+	// write quorum.
+	Settles bool
 	// Needs says which quorum must have answered a request before its
 	// conversation may end. Nil: nothing is checked.
 	Needs func(request env.Message) Need

@@ -21,7 +21,7 @@ func (ABD) About() string {
 
 // Traits implements Algorithm.
 func (ABD) Traits() Traits {
-	return Traits{Tags: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, Needs: abdNeeds}
+	return Traits{Tags: true, Settles: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, Needs: abdNeeds}
 }
 
 // Node implements Algorithm.
@@ -92,7 +92,7 @@ func (SingleWriterABD) About() string {
 
 // Traits implements Algorithm.
 func (SingleWriterABD) Traits() Traits {
-	return Traits{Tags: true, SingleWriter: true, ReadRounds: 2, WriteRounds: 2, Needs: abdNeeds}
+	return Traits{Tags: true, Settles: true, SingleWriter: true, ReadRounds: 2, WriteRounds: 2, Needs: abdNeeds}
 }
 
 // Client implements Algorithm.

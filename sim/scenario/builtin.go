@@ -1,8 +1,41 @@
 package scenario
 
+import "time"
+
 // Builtins returns the scenarios that have a name of their own.
 func Builtins() []Scenario {
-	return []Scenario{{Name: "registers"}}
+	crashes := []string{"crash", "powerloss", "pause"}
+	network := []string{"cut", "isolate", "disconnect", "break", "slow", "gray", "lossy", "double", "minimal", "reach"}
+	disks := []string{"powerloss", "lose", "stall", "full", "damage"}
+	clocks := []string{"jump", "drift", "pause"}
+	var all []string
+	for _, kind := range FaultKinds() {
+		all = append(all, kind)
+	}
+	base := Scenario{
+		Clients: 8, Keys: 4, Nodes: 5,
+		Duration: Duration(2 * time.Second),
+		Mix:      Mix{Read: 50, Write: 38, Delete: 8, List: 4},
+		Think:    Duration(4 * time.Millisecond),
+		Timeout:  Duration(400 * time.Millisecond),
+		Retry:    500_000,
+	}
+	named := func(name, about string, kinds ...string) Scenario {
+		s := base
+		s.Name, s.About, s.Faults.Kinds = name, about, kinds
+		return s.WithDefaults()
+	}
+	quiet := named("quiet", "no faults: what an operation costs")
+	quiet.Mix = Mix{Read: 50, Write: 50}
+	return []Scenario{
+		named("registers", "registers of five nodes and eight clients, under every kind of fault", all...),
+		quiet,
+		named("lossy", "messages that are lost, doubled, slow, or reach only some", "lossy", "double", "slow", "gray", "minimal", "reach"),
+		named("crashes", "processes that die, lose power or freeze, and come back", crashes...),
+		named("partitions", "ways that are cut in one or both directions, connections that break", network...),
+		named("disks", "disks that lose, stall, fill up, are damaged or gone", disks...),
+		named("clocks", "clocks that jump and drift", clocks...),
+	}
 }
 
 // Builtin returns the built-in scenario of that name.

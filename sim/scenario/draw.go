@@ -1,10 +1,247 @@
 package scenario
 
-// million is what chances are counted in.
-const million = 1_000_000
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
 
-// Draw returns the plan of a seed: it draws which kinds of faults exist in it,
-// and then each of them. The same scenario and seed give the same plan.
+	"atoll/quorum"
+)
+
+// Draw returns the plan of a seed: it draws which kinds of faults exist in it
+// (swarm testing: a run that has a bit of everything never goes far in
+// anything), and then each of them. The same scenario and seed give the same
+// plan, whatever the algorithm.
 func (s Scenario) Draw(seed uint64) Plan {
-	return Plan{Seed: seed, Scenario: s}
+	s = s.WithDefaults()
+	p := Plan{Seed: seed, Scenario: s}
+	kinds := s.drawKinds(seed)
+	if len(s.Faults.Kinds) == 0 {
+		return p
+	}
+	for number := range s.Clusters {
+		d := &drawing{s: s, number: number, seed: seed}
+		d.heal(slices.Contains(kinds, "lose"))
+		for _, kind := range kinds {
+			d.kind(kind)
+		}
+		p.Decisions = append(p.Decisions, d.decisions...)
+		if len(d.healing.rest()) > 0 {
+			p.Healing = append(p.Healing, d.healing)
+		}
+	}
+	slices.SortStableFunc(p.Decisions, func(a, b Decision) int { return cmp.Compare(a.At, b.At) })
+	return p
+}
+
+// drawKinds draws which of the kinds of faults exist.
+func (s Scenario) drawKinds(seed uint64) []string {
+	if s.Faults.All {
+		return s.Faults.Kinds
+	}
+	d := newDice(seed, "kinds of faults")
+	var kinds []string
+	for _, kind := range s.Faults.Kinds {
+		if d.one(2) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// drawing draws the faults of one cluster.
+type drawing struct {
+	s         Scenario
+	number    int // of the cluster, from 0
+	seed      uint64
+	healing   Healing
+	decisions []Decision
+
+	*dice // of the kind that is being drawn
+	do    string
+}
+
+// heal draws which nodes are healed: a core with a quorum. What happens to the
+// others may be for good.
+func (d *drawing) heal(lose bool) {
+	d.dice = newDice(d.seed, fmt.Sprintf("healing %d", d.number))
+	d.healing.Cluster = d.number + 1
+	c, err := d.s.configuration(d.number)
+	if err != nil {
+		return // Check says so
+	}
+	if d.one(4) && !lose {
+		return // all of them
+	}
+	core := everybody(c)
+	order := slices.Collect(core.All())
+	shuffle(d.dice, order)
+	for _, place := range order {
+		var one quorum.Set
+		rest := core.Minus(one.Add(place))
+		if !c.IsRead(rest) || !c.IsWrite(rest) || d.one(4) {
+			continue
+		}
+		core = rest
+		name := string(c.Members()[place])
+		switch d.below(3) {
+		case 0:
+			d.healing.Dead = append(d.healing.Dead, name)
+		case 1:
+			d.healing.Deaf = append(d.healing.Deaf, name)
+		default:
+			d.healing.Mute = append(d.healing.Mute, name)
+		}
+	}
+}
+
+// kind draws all faults of one kind.
+func (d *drawing) kind(kind string) {
+	d.dice = newDice(d.seed, fmt.Sprintf("%s %d", kind, d.number))
+	d.do = kind
+	for at := d.around(d.s.Faults.Every); at < d.s.Duration; at += d.around(d.s.Faults.Every) {
+		one := Decision{At: at.whole(), Do: kind, For: d.around(d.s.Faults.Lasts).whole()}
+		if d.fill(&one) {
+			d.decisions = append(d.decisions, one)
+		}
+	}
+}
+
+// whole cuts off what is below a microsecond, so that plans are readable.
+func (d Duration) whole() Duration {
+	return max(d/Duration(time.Microsecond), 1) * Duration(time.Microsecond)
+}
+
+// fill draws to whom a fault happens, and what else there is to it. It reports
+// whether it can happen.
+func (d *drawing) fill(f *Decision) bool {
+	s := d.s
+	switch d.do {
+	case "crash", "pause", "disconnect", "jump", "drift":
+		f.On = d.some()
+		switch {
+		case d.do == "jump":
+			f.N, f.For = d.between(-2000, 2000), 0
+		case d.do == "drift":
+			f.N = d.between(-300_000, 300_000)
+		default:
+			d.maybeForGood(f)
+		}
+	case "powerloss":
+		f.On, f.N = []string{d.node()}, d.below(3)
+		if d.one(4) {
+			f.On = []string{d.pattern("n*")}
+		} else {
+			d.maybeForGood(f)
+		}
+	case "lose":
+		if f.For = 0; len(d.healing.Dead) == 0 {
+			return false
+		}
+		f.On = []string{d.healing.Dead[d.below(len(d.healing.Dead))]}
+	case "damage":
+		rest := d.healing.rest()
+		if f.For = 0; len(rest) == 0 {
+			return false
+		}
+		f.On, f.Key = []string{rest[d.below(len(rest))]}, string(keyName(d.below(s.Keys)))
+	case "stall", "full", "gray":
+		f.On = []string{d.node()}
+		if d.do == "gray" {
+			f.N = d.between(2, 30)
+		}
+		d.maybeForGood(f)
+	case "minimal":
+		if f.On = []string{d.client()}; d.one(2) {
+			f.On = []string{d.pattern("p*")}
+		}
+	case "reach":
+		f.On, f.N = []string{d.client()}, d.below(s.Nodes/2+1)
+	default:
+		d.fillWays(f)
+	}
+	return true
+}
+
+// fillWays draws the two ends of a fault that is about ways.
+func (d *drawing) fillWays(f *Decision) {
+	switch d.do {
+	case "isolate":
+		f.On, f.To = d.sides()
+		return
+	case "lossy", "double":
+		f.On, f.To, f.N = []string{d.pattern("n*")}, []string{d.pattern("p*")}, d.between(10_000, 500_000)
+		return
+	case "slow":
+		f.N = d.between(2, 30)
+	}
+	f.On, f.To = []string{d.node()}, []string{d.client()}
+	if d.one(2) {
+		f.To = []string{d.pattern("p*")}
+	}
+	if d.do == "cut" && d.one(2) {
+		f.On, f.To = f.To, f.On
+	}
+	if d.do != "break" {
+		d.maybeForGood(f)
+	}
+}
+
+// maybeForGood lets some of the faults last until the end, of nodes that needn't
+// be healed: what heals by itself never finds out whether anybody hangs on it.
+func (d *drawing) maybeForGood(f *Decision) {
+	rest := d.healing.rest()
+	if len(rest) == 0 || !d.one(4) {
+		return
+	}
+	f.For = 0
+	name := rest[d.below(len(rest))]
+	if isClient(f.On[0]) || f.On[0] == d.pattern("p*") {
+		if len(f.To) == 0 {
+			return // a client that is gone for good
+		}
+		f.To = []string{name}
+		return
+	}
+	f.On = []string{name}
+}
+
+func (d *drawing) pattern(p string) string { return d.s.prefix(d.number) + p }
+
+func (d *drawing) node() string { return string(d.s.node(d.number, d.below(d.s.Nodes))) }
+
+func (d *drawing) client() string { return string(d.s.client(d.number, d.below(d.s.Clients))) }
+
+// some draws a process, more often a node than a client.
+func (d *drawing) some() []string {
+	if d.one(3) {
+		return []string{d.client()}
+	}
+	return []string{d.node()}
+}
+
+// sides draws two parts of a cluster.
+func (d *drawing) sides() (on, to []string) {
+	for i := range d.s.Nodes {
+		side := &on
+		if d.one(2) {
+			side = &to
+		}
+		*side = append(*side, string(d.s.node(d.number, i)))
+	}
+	for i := range d.s.Clients {
+		side := &on
+		if d.one(2) {
+			side = &to
+		}
+		*side = append(*side, string(d.s.client(d.number, i)))
+	}
+	if len(on) == 0 {
+		on, to = to[:1], to[1:]
+	}
+	if len(to) == 0 {
+		on, to = on[1:], on[:1]
+	}
+	return on, to
 }

@@ -4,43 +4,76 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // kindOfFault is what Decision.Do names.
 type kindOfFault struct {
-	name string
-	// about says what it does, for people.
-	about string
-	// two: it has other ends, Decision.To.
-	two bool
+	name  string
+	about string // what it does, for people
+	nodes bool   // it may happen to a node
 	// clients: it may happen to a client.
 	clients bool
-	// nodes: it may happen to a node.
-	nodes bool
-	// key: it is about a key.
-	key bool
+	two     bool // it has other ends, Decision.To
+	key     bool // it is about a key
+	signed  bool // N may be negative
+	// most is the largest N; 0: it has none.
+	most int
 }
 
 func faultKinds() []kindOfFault {
 	return []kindOfFault{
-		{name: "crash", about: "the processes die, as by kill -9, and come back after For", nodes: true, clients: true},
-		{name: "powerloss", about: "the nodes lose power, and of what wasn't synced all but N groups; they come back after For", nodes: true},
-		{name: "lose", about: "the nodes lose their disks; an old identity with an empty disk must not vote, so they stay down", nodes: true},
-		{name: "cut", about: "what On sends to To is lost, not what To sends to On", two: true, nodes: true, clients: true},
-		{name: "isolate", about: "what On and To send to each other is lost", two: true, nodes: true, clients: true},
-		{name: "disconnect", about: "the processes are off the network, and whoever sends to them is told", nodes: true, clients: true},
-		{name: "slow", about: "what On and To send to each other takes N times as long", two: true, nodes: true, clients: true},
-		{name: "lossy", about: "what On and To send to each other is lost with a chance of N per million", two: true, nodes: true, clients: true},
-		{name: "stall", about: "no commit of the nodes ends", nodes: true},
-		{name: "full", about: "the disks of the nodes take no more", nodes: true},
-		{name: "damage", about: "the record of Key on the nodes' disks can't be read any more", nodes: true, key: true},
-		{name: "minimal", about: "each request of the clients reaches exactly a minimal quorum, another one for each request", clients: true},
-		{name: "reach", about: "each request of the clients reaches exactly N nodes, others for each request", clients: true},
+		{name: "crash", nodes: true, clients: true,
+			about: "the processes die, as by kill -9, and come back afterwards"},
+		{name: "powerloss", nodes: true, most: 1 << 20,
+			about: "the nodes lose power, and of what wasn't synced all but the first n groups; they come back afterwards"},
+		{name: "lose", nodes: true,
+			about: "the nodes die and lose their disks; an old identity with an empty disk must not vote, so they stay down"},
+		{name: "pause", nodes: true, clients: true,
+			about: "the processes are frozen, as by SIGSTOP"},
+		{name: "jump", nodes: true, clients: true, signed: true, most: 86_400_000,
+			about: "the clocks of the processes jump by n milliseconds"},
+		{name: "drift", nodes: true, clients: true, signed: true, most: 500_000,
+			about: "the clocks of the processes run faster by n parts per million"},
+		{name: "cut", nodes: true, clients: true, two: true,
+			about: "what \"on\" sends to \"to\" is lost, and not what comes back"},
+		{name: "isolate", nodes: true, clients: true, two: true,
+			about: "what \"on\" and \"to\" send to each other is lost"},
+		{name: "disconnect", nodes: true, clients: true,
+			about: "the processes are off the network, and whoever sends to them is told"},
+		{name: "break", nodes: true, clients: true, two: true,
+			about: "the connections between \"on\" and \"to\" end, with all that is on its way, and are there again afterwards"},
+		{name: "slow", nodes: true, clients: true, two: true, most: 1000,
+			about: "what \"on\" and \"to\" send to each other takes n times as long on top"},
+		{name: "gray", nodes: true, most: 1000,
+			about: "all that the nodes send and get takes n times as long on top"},
+		{name: "lossy", nodes: true, clients: true, two: true, most: million,
+			about: "what \"on\" and \"to\" send to each other is lost with a chance of n per million"},
+		{name: "double", nodes: true, clients: true, two: true, most: million,
+			about: "what \"on\" and \"to\" send to each other arrives twice with a chance of n per million"},
+		{name: "stall", nodes: true,
+			about: "no commit of the nodes ends"},
+		{name: "full", nodes: true,
+			about: "the disks of the nodes take no more"},
+		{name: "damage", nodes: true, key: true,
+			about: "the record of the key can't be read any more on the nodes' disks"},
+		{name: "minimal", clients: true,
+			about: "each request of the clients reaches exactly a minimal quorum, for each request another"},
+		{name: "reach", clients: true, most: 256,
+			about: "each request of the clients reaches exactly n nodes, for each request others"},
 	}
 }
 
-// FaultKinds returns the names of the faults that a plan can have. FaultAbout
-// says what each does.
+func faultKind(name string) (kindOfFault, bool) {
+	kinds := faultKinds()
+	i := slices.IndexFunc(kinds, func(k kindOfFault) bool { return k.name == name })
+	if i < 0 {
+		return kindOfFault{}, false
+	}
+	return kinds[i], true
+}
+
+// FaultKinds returns the names of the faults that a plan can have.
 func FaultKinds() []string {
 	var names []string
 	for _, k := range faultKinds() {
@@ -49,30 +82,82 @@ func FaultKinds() []string {
 	return names
 }
 
-// FaultAbout says what a kind of fault does.
+// FaultAbout says what a kind of fault does, empty for an unknown one.
 func FaultAbout(kind string) string {
-	for _, k := range faultKinds() {
-		if k.name == kind {
-			return k.about
-		}
-	}
-	return ""
+	k, _ := faultKind(kind)
+	return k.about
 }
 
-func (d Decision) check(names, keys map[string]bool) error {
-	i := slices.IndexFunc(faultKinds(), func(k kindOfFault) bool { return k.name == d.Do })
-	if i < 0 {
+// census are the names of all processes of a scenario, in order.
+type census struct {
+	names []string
+	at    map[string]int
+}
+
+func (s Scenario) census() *census {
+	c := &census{at: make(map[string]int)}
+	add := func(name string) {
+		c.at[name] = len(c.names)
+		c.names = append(c.names, name)
+	}
+	for number := range s.Clusters {
+		for i := range s.Nodes {
+			add(string(s.node(number, i)))
+		}
+		for i := range s.Clients {
+			add(string(s.client(number, i)))
+		}
+	}
+	return c
+}
+
+// named returns the names that a pattern stands for: a name, or what the names
+// begin with and a star.
+func (c *census) named(pattern string) []string {
+	prefix, star := strings.CutSuffix(pattern, "*")
+	if !star {
+		if _, ok := c.at[pattern]; ok {
+			return []string{pattern}
+		}
+		return nil
+	}
+	var found []string
+	for _, name := range c.names {
+		if strings.HasPrefix(name, prefix) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+func (c *census) all(patterns []string) []string {
+	var found []string
+	for _, p := range patterns {
+		found = append(found, c.named(p)...)
+	}
+	return found
+}
+
+func (d Decision) check(s Scenario, c *census) error {
+	k, ok := faultKind(d.Do)
+	if !ok {
 		return fmt.Errorf("no fault %q", d.Do)
 	}
-	k := faultKinds()[i]
-	for _, name := range slices.Concat(d.On, d.To) {
-		if !names[name] {
-			return fmt.Errorf("no process %q", name)
+	for _, pattern := range slices.Concat(d.On, d.To) {
+		if len(c.named(pattern)) == 0 {
+			return fmt.Errorf("no process %q", pattern)
 		}
+	}
+	for _, name := range c.all(d.On) {
 		if client := isClient(name); client && !k.clients || !client && !k.nodes {
 			return fmt.Errorf("%s can't happen to %s", d.Do, name)
 		}
 	}
+	low := 0
+	if k.signed {
+		low = -k.most
+	}
+	number := keyNumber(keyOf(d.Key))
 	switch {
 	case len(d.On) == 0:
 		return errors.New("it happens to nobody")
@@ -80,10 +165,12 @@ func (d Decision) check(names, keys map[string]bool) error {
 		return errors.New("\"to\" is for faults that have two ends, and needed there")
 	case k.key != (d.Key != ""):
 		return errors.New("\"key\" is for faults that are about one, and needed there")
-	case k.key && !keys[d.Key]:
+	case k.key && (number < 0 || number >= s.Keys):
 		return fmt.Errorf("no key %q", d.Key)
-	case d.At < 0 || d.For < 0 || d.N < 0:
-		return errors.New("a time or number is negative")
+	case d.At < 0 || d.For < 0:
+		return errors.New("a time is negative")
+	case d.N < low || d.N > k.most:
+		return fmt.Errorf("n must be from %d to %d", low, k.most)
 	}
 	return nil
 }
@@ -98,6 +185,8 @@ func isClient(name string) bool {
 	return false
 }
 
+// check also sees to it that what lost its disk, or a part of it, isn't counted
+// upon: that would be no fault that a quorum system bears.
 func (h Healing) check(s Scenario) error {
 	if h.Cluster < 1 || h.Cluster > s.Clusters {
 		return errors.New("no such cluster")
@@ -106,15 +195,9 @@ func (h Healing) check(s Scenario) error {
 	if err != nil {
 		return err
 	}
-	var t tally
-	t.begin(c)
-	for _, name := range h.rest() {
-		if !t.add(name) {
-			return fmt.Errorf("%q is no node of it, or named twice", name)
-		}
+	core, err := h.core(c)
+	if err == nil && !(c.IsRead(core) && c.IsWrite(core)) {
+		err = errors.New("what is healed contains no quorum")
 	}
-	if !t.LeavesRead() || !t.LeavesWrite() {
-		return errors.New("what is healed contains no quorum")
-	}
-	return nil
+	return err
 }

@@ -22,6 +22,13 @@ type Plan struct {
 	// Healing says what is healed when Scenario.Duration is over, for each
 	// cluster. One that is missing is healed altogether.
 	Healing []Healing `json:"healing,omitempty"`
+
+	// What a shrunken plan leaves out. Clients that are Idle do nothing;
+	// operations on other keys than Keys, if there are any, aren't done, nor
+	// those in Skip, "p1/3" being the third of client p1.
+	Idle []string `json:"idle,omitempty"`
+	Keys []string `json:"keys,omitempty"`
+	Skip []string `json:"skip,omitempty"`
 }
 
 // Decision is one fault: what happens, when, to whom, and for how long.
@@ -31,14 +38,15 @@ type Decision struct {
 	// Do is what happens; see FaultKinds.
 	Do string `json:"do"`
 	// On are the processes that it happens to: nodes n1, n2, … and clients
-	// p1, p2, …; with several clusters c1-n1 and so on.
+	// p1, p2, …; with several clusters c1-n1 and so on. "n*" stands for all
+	// whose names begin so.
 	On []string `json:"on"`
 	// To are the other ends, where the fault has two.
 	To []string `json:"to,omitempty"`
 	// For is how long it lasts. 0: until the healing, and for good on a node
 	// that isn't healed.
 	For Duration `json:"for,omitempty"`
-	// N is a number whose meaning hangs on Do.
+	// N is a number whose meaning hangs on Do; see FaultAbout.
 	N int `json:"n,omitempty"`
 	// Key is the register, where it is about one.
 	Key string `json:"key,omitempty"`
@@ -96,23 +104,11 @@ func (p Plan) Check() error {
 	if err := p.Scenario.Check(); err != nil {
 		return err
 	}
-	s := p.Scenario.withDefaults()
-	names := make(map[string]bool)
-	keys := make(map[string]bool)
-	for c := range s.Clusters {
-		for i := range s.Nodes {
-			names[string(s.node(c, i))] = true
-		}
-		for i := range s.Clients {
-			names[string(s.client(c, i))] = true
-		}
-	}
-	for k := range s.Keys {
-		keys[string(keyName(k))] = true
-	}
+	s := p.Scenario.WithDefaults()
+	c := s.census()
 	var errs []error
 	for i, d := range p.Decisions {
-		if err := d.check(names, keys); err != nil {
+		if err := d.check(s, c); err != nil {
 			errs = append(errs, fmt.Errorf("decision %d (%v): %w", i+1, d, err))
 		}
 	}
@@ -120,6 +116,14 @@ func (p Plan) Check() error {
 		if err := h.check(s); err != nil {
 			errs = append(errs, fmt.Errorf("healing of cluster %d: %w", h.Cluster, err))
 		}
+	}
+	for _, name := range p.Idle {
+		if _, ok := c.at[name]; !ok || !isClient(name) {
+			errs = append(errs, fmt.Errorf("idle: no client %q", name))
+		}
+	}
+	if len(errs) == 0 {
+		return p.spoiled(s, c)
 	}
 	return errors.Join(errs...)
 }

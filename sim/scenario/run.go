@@ -1,6 +1,17 @@
 package scenario
 
-import "errors"
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/sim"
+	"atoll/sim/history"
+	"atoll/tags"
+)
 
 // Run runs a plan to its end, or to the first promise that is broken. The
 // error says that the plan makes no sense.
@@ -8,5 +19,301 @@ func Run(p Plan, o Options) (Result, error) {
 	if err := p.Check(); err != nil {
 		return Result{}, err
 	}
-	return Result{}, errors.New("scenario: under construction")
+	r, err := newRun(p, o)
+	if err != nil {
+		return Result{}, err
+	}
+	r.whole()
+	return r.result(), nil
+}
+
+// run is a plan that is being run.
+type run struct {
+	plan      Plan
+	s         Scenario // with defaults
+	o         Options
+	algorithm Algorithm
+	traits    Traits
+	mutants   Mutants
+	bounds    [kinds]int // rounds
+	link      sim.Link
+	census    *census
+	skip      *skip
+	ways      []*way
+
+	w        *sim.World
+	clusters []*cluster
+	byIndex  []*process // by sim.Process.Index
+	arrived  arrival
+	sizer    *sizer
+
+	recorder  history.Recorder
+	writes    []write // by number
+	deletes   map[tags.PID]int
+	failed    bool // there is a violation
+	violation *Violation
+	figures   Figures
+	pending   int // operations under way
+	// over: no further operation begins. healed: the faults have ended.
+	over, healed bool
+}
+
+// process is what a run knows of a process of the world.
+type process struct {
+	p      *sim.Process
+	node   *node // or:
+	client *client
+	ways   []*way // to others, that faults have touched
+
+	// How many faults are going on that keep it down, and so on.
+	down, paused, off, stalled, full, gray int
+	// lost: it has no disk any more.
+	lost bool
+}
+
+// arrival is the answer that is arriving.
+type arrival struct {
+	from         *node
+	conversation uint64
+}
+
+// cluster is one cluster of the world.
+type cluster struct {
+	r             *run
+	number        int // from 0
+	told          Cluster
+	configuration *quorum.Configuration
+	all           quorum.Set
+	nodes         []*node // by place in the configuration
+	clients       []*client
+	registers     []*register
+	pending       int
+	progress      time.Duration // when an operation ended last, or the first of those under way began
+}
+
+// register is one key of a cluster.
+type register struct {
+	c   *cluster
+	key abd.Key
+	// name is the key in the history, which has those of all clusters.
+	name string
+	// writer is who writes it, where there is only one.
+	writer *client
+	// durable are the tags that nodes hold durably, by place.
+	durable []tags.Tag
+	// completed is the largest tag of an operation that has ended.
+	completed tags.Tag
+	// bound are the numbers of the writes of tags.
+	bound map[tags.Tag]int
+}
+
+// node is one node of a cluster.
+type node struct {
+	c     *cluster
+	place int
+	x     *process
+	p     *sim.Process
+	queue []stored // that aren't durable yet
+}
+
+// stored is a record that a node has stored.
+type stored struct {
+	at       env.Position
+	register *register
+	tag      tags.Tag
+}
+
+// newRun builds the world of a plan.
+func newRun(p Plan, o Options) (*run, error) {
+	r := &run{plan: p, s: p.Scenario.WithDefaults(), o: o, algorithm: o.Algorithm, deletes: make(map[tags.PID]int)}
+	if r.algorithm == nil {
+		r.algorithm = algorithm(r.s.Algorithm)
+	}
+	r.traits = r.algorithm.Traits()
+	r.s.SingleWriter = r.s.SingleWriter || r.traits.SingleWriter
+	r.mutants, _ = r.s.rules() // Check has looked at them
+	r.bounds = r.roundBounds()
+	if o.Bytes {
+		r.sizer = &sizer{other: r.traits.Size}
+	}
+	r.figures.DelayBound = r.s.DelayBound()
+	r.census, r.skip = r.s.census(), p.skips()
+	r.link = r.s.link()
+	sync := r.s.Disk.Sync.mustParse()
+	cfg := sim.Config{
+		Seed:        p.Seed,
+		Link:        func(_, _ quorum.NodeID) sim.Link { return r.link },
+		Sync:        func(quorum.NodeID) sim.Delay { return sync },
+		ResendFirst: time.Duration(r.s.Network.ResendFirst),
+		ResendMost:  time.Duration(r.s.Network.ResendMost),
+		Observe:     r.observe,
+		Rules:       r.mutants.World,
+	}
+	if p.narrows() {
+		cfg.Intercept = r.intercept
+	}
+	r.w = sim.New(cfg)
+	for number := range r.s.Clusters {
+		if err := r.addCluster(number); err != nil {
+			r.w.Close()
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *run) roundBounds() [kinds]int {
+	b := [kinds]int{Read: r.traits.ReadRounds, Write: r.traits.WriteRounds, Delete: r.traits.WriteRounds}
+	if r.traits.ListRounds != nil {
+		b[List] = r.traits.ListRounds(r.s.Keys)
+	}
+	set := func(k Kind, most int) {
+		if most > 0 {
+			b[k] = most
+		}
+	}
+	set(Read, r.s.Bounds.ReadRounds)
+	set(Write, r.s.Bounds.WriteRounds)
+	set(Delete, r.s.Bounds.WriteRounds)
+	set(List, r.s.Bounds.ListRounds)
+	return b
+}
+
+func (r *run) addCluster(number int) error {
+	configuration, err := r.s.configuration(number)
+	if err != nil {
+		return err
+	}
+	c := &cluster{r: r, number: number, configuration: configuration, told: Cluster{
+		ID:             quorum.ClusterID(fmt.Sprintf("c%d", number+1)),
+		Configurations: quorum.Configurations{configuration},
+		MaxValue:       max(r.s.ValueSize, abd.DefaultMaxValue),
+		Mutants:        r.mutants,
+	}}
+	r.clusters = append(r.clusters, c)
+	for k := range r.s.Keys {
+		g := &register{c: c, key: keyName(k), durable: make([]tags.Tag, r.s.Nodes), bound: make(map[tags.Tag]int)}
+		g.name = string(g.key)
+		if r.s.Clusters > 1 {
+			g.name = fmt.Sprintf("c%d/%s", number+1, g.key)
+		}
+		c.registers = append(c.registers, g)
+	}
+	for place, id := range configuration.Members() {
+		n := &node{c: c, place: place}
+		c.all = c.all.Add(place)
+		c.nodes = append(c.nodes, n)
+		n.x = &process{node: n}
+		r.byIndex = append(r.byIndex, n.x)
+		if n.p, err = r.w.AddNode(id, n.boot); err != nil {
+			return err
+		}
+		n.x.p = n.p
+	}
+	for i := range r.s.Clients {
+		r.addClient(c, r.s.client(number, i), i)
+	}
+	for k, g := range c.registers {
+		g.writer = c.clients[k%len(c.clients)]
+	}
+	return nil
+}
+
+func (r *run) addClient(c *cluster, id quorum.NodeID, i int) *client {
+	cl := newClient(c, i, r.w.AddClient(id))
+	cl.x = &process{p: cl.p, client: cl}
+	c.clients = append(c.clients, cl)
+	r.byIndex = append(r.byIndex, cl.x)
+	return cl
+}
+
+// whole runs everything.
+func (r *run) whole() {
+	defer r.w.Close()
+	defer r.caught()
+	for _, d := range r.plan.Decisions {
+		r.decide(d)
+	}
+	for _, c := range r.clusters {
+		for _, cl := range c.clients {
+			cl.idle = slices.Contains(r.plan.Idle, cl.name)
+			cl.live()
+		}
+	}
+	r.w.At(time.Duration(r.s.Duration), func() { r.over = true })
+	r.until(func() bool { return r.over || r.idle() })
+	r.over = true
+	for _, step := range []func(){r.heal, r.end, r.readBack, r.readLast, r.judge} {
+		if r.failed {
+			return
+		}
+		step()
+	}
+}
+
+// caught makes a violation of a panic: of the algorithm, or of the kernel,
+// which panics when its rules are broken.
+func (r *run) caught() {
+	if v := recover(); v != nil {
+		r.violate("panic", nil, "%v", v)
+	}
+}
+
+// until lets the world go on until done says so, something was broken, or
+// nothing is left to happen.
+func (r *run) until(done func() bool) {
+	for !r.failed && !done() && r.w.Step() {
+	}
+}
+
+// idle reports whether every client has done all of its operations.
+func (r *run) idle() bool {
+	if r.s.Operations == 0 || r.pending > 0 {
+		return false
+	}
+	for _, c := range r.clusters {
+		for _, cl := range c.clients {
+			if cl.next < r.s.Operations && !cl.idle {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// judge asks the oracle about the whole history.
+func (r *run) judge() {
+	v, err := history.Check(r.recorder.History())
+	if err != nil {
+		panic(err) // the harness makes no such histories
+	}
+	if v != nil {
+		r.failed = true
+		r.violation = &Violation{Rule: "linearizable", Text: string(v.Rule), Key: v.Key, At: r.w.Now(), Operations: v.String()}
+	}
+}
+
+// violate notes the first promise that was broken.
+func (r *run) violate(rule string, g *register, format string, args ...any) {
+	if r.failed {
+		return
+	}
+	r.failed = true
+	r.violation = &Violation{Rule: rule, Text: fmt.Sprintf(format, args...), At: r.w.Now()}
+	if g != nil {
+		r.violation.Cluster, r.violation.Key = g.c.number+1, g.name
+		r.violation.Operations = r.operationsOf(g)
+	}
+}
+
+func (r *run) result() Result {
+	r.figures.Events, r.figures.Messages = r.w.Events()
+	r.figures.Simulated = r.w.Now()
+	return Result{
+		Hash:        r.w.Hash(),
+		Checkpoints: r.w.Checkpoints(),
+		Violation:   r.violation,
+		Figures:     r.figures,
+		History:     r.recorder.History(),
+	}
 }

@@ -151,8 +151,8 @@ type Bounds struct {
 	Stall Duration `json:"stall,omitempty"`
 }
 
-// withDefaults returns s with the default for each field that is zero.
-func (s Scenario) withDefaults() Scenario {
+// WithDefaults returns s with the default for each field that is zero.
+func (s Scenario) WithDefaults() Scenario {
 	setDefault(&s.Algorithm, "abd")
 	setDefault(&s.Clusters, 1)
 	setDefault(&s.Nodes, 5)
@@ -190,7 +190,7 @@ func (s Scenario) DelayBound() time.Duration {
 
 // Check returns an error that names each field that makes no sense.
 func (s Scenario) Check() error {
-	s = s.withDefaults()
+	s = s.WithDefaults()
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if s.Name == "" || strings.ContainsAny(s.Name, " \t\n/") {
@@ -224,6 +224,9 @@ func (s Scenario) Check() error {
 		}
 	}
 	errs = append(errs, s.checkTimes()...)
+	if s.DelayBound() == 0 && s.Think == 0 && s.Operations == 0 {
+		bad("time would stand still: messages take none, clients don't think and have no end of operations")
+	}
 	for _, kind := range s.Faults.Kinds {
 		if !slices.Contains(FaultKinds(), kind) {
 			bad("faults: no kind %q; there are %s", kind, strings.Join(FaultKinds(), ", "))

@@ -26,44 +26,96 @@ func (d *Duration) UnmarshalText(b []byte) error {
 
 // Delay is the text of a distribution of durations:
 //
-//	1ms                  always that
-//	uniform 1ms 5ms      every duration between, equally often
-//	table 1ms 2ms 9ms    points of the inverse cumulative distribution
-//	                     function at equal steps of probability, with straight
-//	                     lines between: below 2ms half of the time
+//	1ms                   always that
+//	uniform 1ms 5ms       every duration between, equally often
+//	table 1ms 2ms 9ms     points of the inverse cumulative distribution
+//	                      function at equal steps of probability, with straight
+//	                      lines between: below 2ms half of the time
+//	exponential 2ms       by its mean
+//	lognormal 2ms 9ms     by its median and its 99th percentile
+//	pareto 1ms 9ms        by the least, and its 99th percentile
 type Delay string
-
-// parse returns the distribution and its largest value.
-func (d Delay) parse() (parsed delay, err error) {
-	words := strings.Fields(string(d))
-	kind := "constant"
-	if len(words) > 1 {
-		kind, words = words[0], words[1:]
-	}
-	points := make([]time.Duration, len(words))
-	for i, w := range words {
-		if points[i], err = time.ParseDuration(w); err != nil {
-			return delay{}, fmt.Errorf("delay %q: %w", d, err)
-		}
-		if points[i] < 0 || i > 0 && points[i] < points[i-1] {
-			return delay{}, fmt.Errorf("delay %q: durations must rise from zero", d)
-		}
-	}
-	switch {
-	case kind == "constant" && len(points) == 1:
-		return delay{sim.Constant(points[0]), points[0]}, nil
-	case kind == "uniform" && len(points) == 2:
-		return delay{sim.Uniform(points[0], points[1]), points[1]}, nil
-	case kind == "table" && len(points) >= 2:
-		return delay{sim.Table(points...), points[len(points)-1]}, nil
-	}
-	return delay{}, fmt.Errorf("delay %q is none of \"1ms\", \"uniform 1ms 5ms\", \"table 1ms 2ms 9ms\"", d)
-}
 
 // delay is a parsed Delay.
 type delay struct {
 	sim.Delay
-	largest time.Duration
+	// bound is the largest value; of those that have a tail, the 99th
+	// percentile.
+	bound time.Duration
+}
+
+// exponentialP99 is the 99th percentile of an exponential distribution, in
+// thousandths of its mean.
+const exponentialP99 = 4605
+
+func (d Delay) parse() (delay, error) {
+	kind, p, err := d.words()
+	if err != nil {
+		return delay{}, err
+	}
+	switch {
+	case kind == "constant" && len(p) == 1:
+		return delay{sim.Constant(p[0]), p[0]}, nil
+	case kind == "uniform" && len(p) == 2:
+		return delay{sim.Uniform(p[0], p[1]), p[1]}, nil
+	case kind == "table" && len(p) >= 2:
+		return delay{sim.Table(p...), p[len(p)-1]}, nil
+	case kind == "exponential" && len(p) == 1:
+		return delay{sim.Exponential(p[0]), p[0] * exponentialP99 / 1000}, nil
+	case kind == "lognormal" && len(p) == 2 && p[0] > 0:
+		return delay{sim.LogNormal(p[0], p[1]), p[1]}, nil
+	case kind == "pareto" && len(p) == 2 && p[0] > 0:
+		return delay{sim.Pareto(p[0], p[1]), p[1]}, nil
+	}
+	return delay{}, fmt.Errorf("delay %q is none of: 1ms; uniform 1ms 5ms; table 1ms 2ms 9ms; exponential 2ms; lognormal 2ms 9ms; pareto 1ms 9ms", d)
+}
+
+// words returns the kind of distribution, and its parameters, which rise.
+func (d Delay) words() (kind string, parameters []time.Duration, err error) {
+	words := strings.Fields(string(d))
+	kind = "constant"
+	if len(words) > 1 {
+		kind, words = words[0], words[1:]
+	}
+	for i, w := range words {
+		p, err := time.ParseDuration(w)
+		switch {
+		case err != nil:
+			return "", nil, fmt.Errorf("delay %q: %w", d, err)
+		case p < 0 || p > maxDelay || i > 0 && p < parameters[i-1]:
+			return "", nil, fmt.Errorf("delay %q: durations must rise, from 0 to %v at most", d, maxDelay)
+		}
+		parameters = append(parameters, p)
+	}
+	return kind, parameters, nil
+}
+
+// maxDelay bounds the parameters of a Delay, so that a multiple of it is one.
+const maxDelay = time.Minute
+
+// times returns the distribution of which every value is n times that of d.
+func (d Delay) times(n int) Delay {
+	kind, parameters, err := d.words()
+	if err != nil {
+		panic(err) // it was parsed before
+	}
+	var b strings.Builder
+	if kind != "constant" {
+		b.WriteString(kind)
+	}
+	for _, p := range parameters {
+		fmt.Fprintf(&b, " %v", min(p*time.Duration(n), maxDelay))
+	}
+	return Delay(b.String())
+}
+
+// mustParse parses a Delay that was checked.
+func (d Delay) mustParse() sim.Delay {
+	parsed, err := d.parse()
+	if err != nil {
+		panic(err)
+	}
+	return parsed.Delay
 }
 
 func (d Delay) bound() time.Duration {
@@ -71,5 +123,11 @@ func (d Delay) bound() time.Duration {
 	if err != nil {
 		return 0 // Check says so
 	}
-	return parsed.largest
+	return parsed.bound
+}
+
+// link returns what every way is like without faults.
+func (s Scenario) link() sim.Link {
+	n := s.Network
+	return sim.Link{Delay: n.Delay.mustParse(), Loss: n.Loss, Duplicate: n.Duplicate, Ordered: n.Ordered}
 }

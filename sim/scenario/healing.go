@@ -1,0 +1,203 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"atoll/quorum"
+	"atoll/sim"
+)
+
+// core returns the nodes of the cluster's configuration that are healed.
+func (h Healing) core(c *quorum.Configuration) (quorum.Set, error) {
+	core := everybody(c)
+	for _, name := range h.rest() {
+		place, ok := c.Place(quorum.NodeID(name))
+		if !ok || !core.Has(place) {
+			return core, fmt.Errorf("%q is no node of it, or is named twice", name)
+		}
+		var one quorum.Set
+		core = core.Minus(one.Add(place))
+	}
+	return core, nil
+}
+
+func everybody(c *quorum.Configuration) quorum.Set {
+	var all quorum.Set
+	for place := range c.Members() {
+		all = all.Add(place)
+	}
+	return all
+}
+
+// spoiled returns an error if a plan counts on a node after the healing whose
+// disk it has taken away, or a part of it.
+func (p Plan) spoiled(s Scenario, c *census) error {
+	dead, rest := make(map[string]bool), make(map[string]bool)
+	for _, h := range p.Healing {
+		for _, name := range h.Dead {
+			dead[name] = true
+		}
+		for _, name := range h.rest() {
+			rest[name] = true
+		}
+	}
+	for _, d := range p.Decisions {
+		for _, name := range c.all(d.On) {
+			if d.Do == "lose" && !dead[name] {
+				return fmt.Errorf("%s loses its disk: it must be dead after the healing, or an old identity would vote without its memory", name)
+			}
+			if d.Do == "damage" && !rest[name] {
+				return fmt.Errorf("%s has a damaged record: it must be among those that aren't healed", name)
+			}
+		}
+	}
+	return nil
+}
+
+// heal ends all faults, but for the nodes that the plan leaves as they are.
+func (r *run) heal() {
+	r.healed = true
+	dead, deaf, mute := make(map[string]bool), make(map[string]bool), make(map[string]bool)
+	for _, h := range r.plan.Healing {
+		for _, one := range []struct {
+			names []string
+			set   map[string]bool
+		}{{h.Dead, dead}, {h.Deaf, deaf}, {h.Mute, mute}} {
+			for _, name := range one.names {
+				one.set[name] = true
+			}
+		}
+	}
+	for _, w := range r.ways {
+		w.cuts, w.slow, w.loss, w.twice = 0, 0, nil, nil
+		r.lay(w)
+	}
+	for _, x := range r.byIndex {
+		if name := string(x.p.ID()); dead[name] {
+			if x.p.Up() {
+				x.p.Crash()
+			}
+		} else {
+			r.mend(x)
+		}
+	}
+	for _, c := range r.clusters {
+		for _, n := range c.nodes {
+			for _, cl := range c.clients {
+				if deaf[string(n.x.p.ID())] {
+					r.w.Cut(cl.x.p, n.x.p)
+				}
+				if mute[string(n.x.p.ID())] {
+					r.w.Cut(n.x.p, cl.x.p)
+				}
+			}
+		}
+	}
+}
+
+// mend ends all faults of a process.
+func (r *run) mend(x *process) {
+	x.paused, x.off, x.stalled, x.full, x.gray = 0, 0, 0, 0, 0
+	x.p.Resume()
+	x.p.Reconnect()
+	x.p.Gray(sim.Delay{})
+	x.p.DriftClock(0)
+	if x.node != nil {
+		x.p.Disk().Limit = 0
+		x.p.Unstall()
+	} else {
+		x.client.narrow = narrow{}
+	}
+	if x.node != nil && !x.lost && !x.p.Up() {
+		x.down = 0
+		r.restart(x)
+	}
+}
+
+// way is what faults do to the way from one process to another.
+type way struct {
+	from, to *process
+	cuts     int
+	slow     int   // times
+	loss     []int // per million, of each fault that is going on
+	twice    []int
+}
+
+func (r *run) way(from, to *process) *way {
+	for _, w := range from.ways {
+		if w.to == to {
+			return w
+		}
+	}
+	w := &way{from: from, to: to}
+	from.ways = append(from.ways, w)
+	r.ways = append(r.ways, w)
+	return w
+}
+
+// lay makes the way as the faults on it say.
+func (r *run) lay(w *way) {
+	if w.cuts > 0 {
+		r.w.Cut(w.from.p, w.to.p)
+	} else {
+		r.w.Mend(w.from.p, w.to.p)
+	}
+	l := r.link
+	for _, n := range w.loss {
+		l.Loss = max(l.Loss, uint32(n))
+	}
+	for _, n := range w.twice {
+		l.Duplicate = max(l.Duplicate, uint32(n))
+	}
+	r.w.SetLink(w.from.p, w.to.p, l)
+	r.w.Slow(w.from.p, w.to.p, r.times(w.slow))
+}
+
+// times returns the network's delay so many times over.
+func (r *run) times(n int) sim.Delay {
+	if n == 0 {
+		return sim.Delay{}
+	}
+	return r.s.Network.Delay.times(n).mustParse()
+}
+
+func without(s []int, n int) []int {
+	if i := slices.Index(s, n); i >= 0 {
+		return slices.Delete(s, i, i+1)
+	}
+	return s
+}
+
+// decide schedules a decision, and its end.
+func (r *run) decide(d Decision) {
+	r.w.At(time.Duration(d.At), func() {
+		if r.healed || r.over {
+			return
+		}
+		r.figures.Decisions++
+		on, to := r.processes(d.On), r.processes(d.To)
+		for _, x := range on {
+			r.happen(d, x, to)
+		}
+		if d.For > 0 {
+			r.w.At(time.Duration(d.For), func() {
+				if r.healed {
+					return
+				}
+				for _, x := range on {
+					r.cease(d, x, to)
+				}
+			})
+		}
+	})
+}
+
+func (r *run) processes(patterns []string) []*process {
+	var found []*process
+	for _, name := range r.census.all(patterns) {
+		found = append(found, r.byIndex[r.census.at[name]])
+	}
+	return found
+}
