@@ -57,7 +57,7 @@ type pageOf struct {
 
 // pages asks all members for a page until a read quorum has answered.
 func (r *Registers) pages(e env.Env, req *List) ([]pageOf, error) {
-	p := phase{name: "list"}
+	p := phase{name: "list", rules: r.Rules}
 	var pages []pageOf
 	accept := func(from quorum.NodeID, answer env.Message) bool {
 		page, ok := answer.(*Page)

@@ -27,12 +27,13 @@ type phase struct {
 	refused  quorum.Tally
 	refusals []refusedBy
 	sent     bool // a copy of the request may have reached some member
+	rules    Rules
 }
 
 type refusedBy struct {
 	node    quorum.NodeID
 	refused *env.Refused
-	copies  int // of the request, handed to the transport by then
+	copies  int // of the request, handed to the transport in all
 }
 
 // run asks every member, and calls accept with each answer that isn't a
@@ -45,10 +46,15 @@ func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept
 	p.answered.Begin(cs)
 	p.refused.Begin(cs)
 	hopeless := false
+	if p.rules.WaitForAll {
+		complete = p.answered.HasAll
+	}
 	err := e.Ask(cs.Members(), req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
 		if refused, ok := answer.(*env.Refused); ok {
-			p.refuse(c, from, refused)
-			hopeless = !possible()
+			p.refuse(from, refused)
+			if hopeless = !possible(); hopeless {
+				p.countCopies(c)
+			}
 			return hopeless
 		}
 		if !accept(from, answer) {
@@ -71,20 +77,29 @@ func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept
 	return nil
 }
 
-func (p *phase) refuse(c env.Conversation, from quorum.NodeID, refused *env.Refused) {
+func (p *phase) refuse(from quorum.NodeID, refused *env.Refused) {
 	p.refused.Add(from)
 	for _, r := range p.refusals {
 		if r.node == from {
 			return
 		}
 	}
-	p.refusals = append(p.refusals, refusedBy{from, refused, c.Sent(from)})
+	p.refusals = append(p.refusals, refusedBy{node: from, refused: refused})
+}
+
+// countCopies is called when the phase is over, and not when a member refuses:
+// one whose connection broke since then was asked again.
+func (p *phase) countCopies(c env.Conversation) {
+	for i := range p.refusals {
+		p.refusals[i].copies = c.Sent(p.refusals[i].node)
+	}
 }
 
 func (p *phase) scopeEnded(u *env.Unfinished) error {
 	q := &QuorumError{Phase: p.name, Cause: u.Cause}
+	believed := p.rules.TimeoutIsFailure && errors.Is(u.Cause, env.ErrDeadline)
 	for _, t := range u.Targets {
-		p.sent = p.sent || t.Sent
+		p.sent = p.sent || t.Sent && !believed
 		if !t.Answered {
 			q.Nodes = append(q.Nodes, NodeError{t.Node, t.Silence()})
 		}
@@ -99,7 +114,7 @@ func (p *phase) scopeEnded(u *env.Unfinished) error {
 func (p *phase) allRefused(cs quorum.Configurations) error {
 	p.sent = !p.refused.HasAll()
 	for _, r := range p.refusals {
-		p.sent = p.sent || r.copies > 1
+		p.sent = p.sent || r.copies > 1 && !p.rules.TrustRefusals
 	}
 	return p.blame(&QuorumError{Phase: p.name, Cause: ErrRefused})
 }
@@ -129,7 +144,7 @@ type found struct {
 // Replica.get).
 func (r *Registers) get(e env.Env, key Key, tagOnly bool) (found, error) {
 	var (
-		p         = phase{name: "get"}
+		p         = phase{name: "get", rules: r.Rules}
 		f         found
 		holders   quorum.Tally
 		confirmed bool
@@ -163,7 +178,7 @@ func (r *Registers) get(e env.Env, key Key, tagOnly bool) (found, error) {
 // put runs a put phase. It reports whether a copy of the put may have reached
 // a member, which is so whenever it succeeds.
 func (r *Registers) put(e env.Env, key Key, record Record) (sent bool, err error) {
-	p := phase{name: "put"}
+	p := phase{name: "put", rules: r.Rules}
 	accept := func(_ quorum.NodeID, answer env.Message) bool {
 		_, ok := answer.(*PutAck)
 		return ok

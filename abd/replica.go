@@ -68,7 +68,7 @@ func (r *Replica) get(m *Get) (env.Message, env.Position, error) {
 	if err := m.Key.Check(); err != nil {
 		return nil, 0, err
 	}
-	rec, pos, err := r.view.Load(m.Key, !m.TagOnly)
+	rec, pos, err := r.load(m.Key, !m.TagOnly)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -88,7 +88,7 @@ func (r *Replica) put(m *Put) (env.Message, env.Position, error) {
 	if err := r.checkPut(m); err != nil {
 		return nil, 0, err
 	}
-	old, pos, err := r.view.Load(m.Key, false)
+	old, pos, err := r.load(m.Key, false)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -101,6 +101,16 @@ func (r *Replica) put(m *Put) (env.Message, env.Position, error) {
 		pos = 0
 	}
 	return &PutAck{}, pos, nil
+}
+
+// load returns the record that the replica acts on.
+func (r *Replica) load(key Key, withValue bool) (Record, env.Position, error) {
+	rec, pos, err := r.view.Load(key, withValue)
+	switch {
+	case r.rules.DamagedIsAbsent && errors.Is(err, ErrDamaged), r.rules.EraseTombstones && rec.Deleted:
+		return Record{}, 0, nil
+	}
+	return rec, pos, err
 }
 
 func (r *Replica) checkPut(m *Put) error {

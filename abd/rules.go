@@ -29,4 +29,19 @@ type Rules struct {
 	// MergeWholePages: a list goes on behind the largest end of its pages
 	// instead of the smallest.
 	MergeWholePages bool
+	// WaitForAll: a phase ends when every member has answered.
+	WaitForAll bool
+	// TagFromClock: a write takes its tag from its caller's clock instead of
+	// from a get phase.
+	TagFromClock bool
+	// TimeoutIsFailure: what ran out of time is reported as not applied.
+	TimeoutIsFailure bool
+	// TrustRefusals: what every member refused is reported as not applied,
+	// whatever copies are still under way.
+	TrustRefusals bool
+	// EraseTombstones: a replica forgets deleted keys.
+	EraseTombstones bool
+	// DamagedIsAbsent: a replica takes a damaged record for one that was never
+	// written.
+	DamagedIsAbsent bool
 }

@@ -3,13 +3,12 @@ package abd_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -23,28 +22,33 @@ import (
 // The schedules in testdata break wrong implementations. Each is a transcript
 // of the real code (rewritten by -rewrite), and then of its mutants, each of
 // which lacks one rule and must do what the rule is there to prevent. Beside
-// the commands of a sim.Script there are
+// the commands of a sim.Script and of the type schedule there are
 //
-//	cluster SYSTEM   nodes under a quorum system: a, b and c, or those that
-//	                 are named behind it
-//	verdict          say whether what the clients saw is linearizable: it must
+//	verdict          check that what the clients saw is linearizable
+//	verdict ended    and that every operation has ended
+//	verdict within D and that none took longer
 //	mutant NAME      run all commands above once more without the rule NAME,
-//	                 and show how the operations ended: it must not be
+//	                 and show how the operations ended: the verdict must fail
 func TestSchedules(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		var commands []string
+		var commands, verdict []string
 		s := newSchedule(t, "")
-		judged := false
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "mutant":
-				return runMutant(t, d.CmdArgs[0].Key, commands)
-			case "verdict":
-				judged = true
-				if !s.history.linearizable() {
-					t.Errorf("%s: the real code isn't linearizable", d.Pos)
+				name := d.CmdArgs[0].Key
+				ended, bad := runMutant(t, name, commands, verdict)
+				if bad == "" {
+					t.Errorf("mutant %s survives:\n%s", name, ended)
 				}
-				return "linearizable"
+				return ended + bad
+			case "verdict":
+				verdict = strings.Fields(d.FullCmd())[1:]
+				if bad := s.judge(verdict); bad != "" {
+					t.Errorf("%s: the real code is %s", d.Pos, bad)
+					return bad
+				}
+				return strings.Join(append([]string{"linearizable"}, verdict...), " ")
 			}
 			block := d.FullCmd() + "\n" + d.Input
 			commands = append(commands, block)
@@ -54,50 +58,43 @@ func TestSchedules(t *testing.T) {
 			}
 			return out
 		})
-		if !judged {
+		if verdict == nil && s.history.calls != nil {
 			t.Errorf("%s has no verdict", path)
 		}
 	})
 }
 
-// runMutant runs the commands without a rule.
-func runMutant(t *testing.T, name string, commands []string) string {
+// runMutant runs the commands without a rule. It returns how the operations
+// ended, and what is wrong with that.
+func runMutant(t *testing.T, name string, commands, verdict []string) (ended, bad string) {
 	m := newSchedule(t, name)
-	var ended strings.Builder
 	for _, block := range commands {
 		for line := range strings.Lines(m.do(block)) {
 			if strings.HasPrefix(line, "done ") || strings.HasPrefix(line, "failed ") {
-				ended.WriteString(line)
+				ended += line
 			}
 		}
 	}
-	if m.history.linearizable() {
-		t.Errorf("mutant %s survives:\n%s", name, ended.String())
-	}
-	return ended.String() + "not linearizable"
+	return ended, m.judge(verdict)
 }
 
-// Every rule that can be broken has a schedule which shows why it is there.
-func TestEveryMutantHasASchedule(t *testing.T) {
-	var all strings.Builder
-	files, err := filepath.Glob("testdata/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
+// judge returns what is wrong with what happened, or nothing.
+func (s *schedule) judge(verdict []string) string {
+	switch {
+	case s.broken != "":
+		return s.broken
+	case !s.history.linearizable():
+		return "not linearizable"
+	case slices.Contains(verdict, "ended"):
+		if pending := s.script.Do("pending"); pending != "" {
+			return "not ended: " + strings.Join(strings.Fields(pending)[1:], " ")
 		}
-		all.Write(b)
-	}
-	for _, rules := range []any{abd.Rules{}, replica.Rules{}, sim.Rules{}} {
-		for _, f := range reflect.VisibleFields(reflect.TypeOf(rules)) {
-			if f.Type.Kind() == reflect.Bool && !strings.Contains(all.String(), "\nmutant "+f.Name+"\n") {
-				t.Errorf("no schedule kills the mutant %s", f.Name)
-			}
+	case slices.Contains(verdict, "within"):
+		if limit, err := time.ParseDuration(verdict[len(verdict)-1]); err != nil || s.slowest > limit {
+			return fmt.Sprintf("slow: an operation took %v", s.slowest)
 		}
 	}
+	return ""
 }
 
 // breakRule returns rules that lack the named one.
@@ -115,8 +112,18 @@ func breakRule(t *testing.T, name string) (node replica.Rules, kernel sim.Rules)
 	return node, kernel
 }
 
-// schedule is a run of one script: three nodes, and clients whose operations
-// are remembered in a history.
+// schedule is a run of one script: nodes, and clients whose operations are
+// remembered in a history. Beside the commands of a sim.Script it has
+//
+//	cluster SYSTEM   nodes under a quorum system: a, b and c, or those that
+//	                 are named behind it
+//	write p k x      the operations of package abd
+//	delete p k
+//	read p k
+//	list p prefix n  all pages of n keys
+//	retry p          the last write of p once more, under its handle
+//	work p k n       n operations one after the other, every second a write
+//	permutations     see the method
 type schedule struct {
 	t         *testing.T
 	script    *sim.Script
@@ -124,6 +131,9 @@ type schedule struct {
 	registers *abd.Registers
 	history   history
 	last      map[quorum.NodeID]*attempt
+	mutant    string
+	slowest   time.Duration // operation
+	broken    string        // what is wrong beside the history
 }
 
 // attempt is the last write that a client began, which it may try again.
@@ -133,7 +143,7 @@ type attempt struct {
 }
 
 func newSchedule(t *testing.T, mutant string) *schedule {
-	s := &schedule{t: t, last: make(map[quorum.NodeID]*attempt)}
+	s := &schedule{t: t, last: make(map[quorum.NodeID]*attempt), mutant: mutant}
 	var kernel sim.Rules
 	s.rules, kernel = breakRule(t, mutant)
 	s.script = sim.NewScript(sim.ScriptConfig{
@@ -145,6 +155,7 @@ func newSchedule(t *testing.T, mutant string) *schedule {
 			"retry":  s.retry,
 			"read":   s.read,
 			"list":   s.list,
+			"work":   s.work,
 		},
 	})
 	t.Cleanup(s.script.World.Close)
@@ -152,8 +163,11 @@ func newSchedule(t *testing.T, mutant string) *schedule {
 }
 
 func (s *schedule) do(block string) string {
-	if words := strings.Fields(block); words[0] == "cluster" {
+	switch words := strings.Fields(block); words[0] {
+	case "cluster":
 		return s.cluster(words[1], words[2:])
+	case "permutations":
+		return s.permutations()
 	}
 	return s.script.Do(block)
 }
@@ -212,7 +226,9 @@ func (s *schedule) retry(process quorum.NodeID, e env.Env, _ []string) (string, 
 
 func (s *schedule) try(e env.Env, a *attempt) (string, error) {
 	var err error
+	began := e.Now()
 	a.op, err = s.registers.Write(e, a.op)
+	s.slowest = max(s.slowest, e.Now()-began)
 	if err != nil {
 		if q, ok := errors.AsType[*abd.QuorumError](err); ok {
 			if q.Effect == abd.NotApplied {
@@ -230,7 +246,9 @@ func (s *schedule) try(e env.Env, a *attempt) (string, error) {
 // read is "read p key".
 func (s *schedule) read(_ quorum.NodeID, e env.Env, args []string) (string, error) {
 	at := s.history.begin(call{key: args[0]})
+	began := e.Now()
 	r, err := s.registers.Read(e, abd.Key(args[0]))
+	s.slowest = max(s.slowest, e.Now()-began)
 	if err != nil {
 		return "", err
 	}
@@ -272,4 +290,76 @@ func (s *schedule) list(process quorum.NodeID, e env.Env, args []string) (string
 		}
 	}
 	return fmt.Sprint(listed), nil
+}
+
+// work is "work p key n".
+func (s *schedule) work(process quorum.NodeID, e env.Env, args []string) (string, error) {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return "", err
+	}
+	for i := range n {
+		if i%2 == 0 {
+			_, err = s.write(process, e, []string{args[0], fmt.Sprintf("%s%d", process, i)})
+		} else {
+			_, err = s.read(process, e, args[:1])
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("the slowest took %v", s.slowest), nil
+}
+
+// permutations is schedule 27: a write has reached a alone when its client
+// dies. Then the three nodes are stopped in every order, and started in every
+// order, and whenever two of them live somebody reads. Each line is one run:
+// what was read after the first stop, and after the second and third start.
+func (s *schedule) permutations() string {
+	var out strings.Builder
+	orders := [][]string{{"a", "b", "c"}, {"a", "c", "b"}, {"b", "a", "c"}, {"b", "c", "a"}, {"c", "a", "b"}, {"c", "b", "a"}}
+	wrong := 0
+	for _, stop := range orders {
+		for _, start := range orders {
+			run := newSchedule(s.t, s.mutant)
+			reads := run.stopAndStart(stop, start)
+			fmt.Fprintf(&out, "stop %s, start %s: %s\n", strings.Join(stop, " "), strings.Join(start, " "), strings.Join(reads, ", "))
+			if !run.history.linearizable() {
+				wrong++
+			}
+		}
+	}
+	if wrong > 0 {
+		s.broken = fmt.Sprintf("not linearizable in %d of %d", wrong, len(orders)*len(orders))
+	}
+	return out.String()
+}
+
+func (s *schedule) stopAndStart(stop, start []string) (reads []string) {
+	s.cluster("majority", nil)
+	s.script.Do(strings.Join([]string{"client p q", "write p k x", "deliver-all p->* get-tag", "deliver-all *->p get-ack",
+		"deliver p->a put", "crash p", "drop-all p->*", "drop-all *->p"}, "\n"))
+	read := func() {
+		const said = "q: read k: "
+		out := s.script.Do("read q k\nexchange")
+		_, result, ok := strings.Cut(out, said)
+		if !ok {
+			s.t.Errorf("two nodes live, and a read doesn't end:\n%s", out)
+		}
+		result, _, _ = strings.Cut(result, "\n")
+		reads = append(reads, result)
+	}
+	for i, id := range stop {
+		s.script.Do("crash " + id)
+		if i == 0 {
+			read()
+		}
+	}
+	for i, id := range start {
+		s.script.Do("restart " + id)
+		if i > 0 {
+			read()
+		}
+	}
+	return reads
 }

@@ -45,6 +45,9 @@ func (r *Registers) Write(e env.Env, op Operation) (Operation, error) {
 		if err != nil {
 			return op, op.outcome(err)
 		}
+		if r.Rules.TagFromClock {
+			f.record.Tag.Seq = tags.Seq(e.Now())
+		}
 		if op.Tag, err = f.record.Tag.Next(op.ID); err != nil {
 			return op, err
 		}

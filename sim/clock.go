@@ -84,10 +84,11 @@ func (p *Process) adjust(by time.Duration, drift int64) {
 	}
 }
 
-// when returns the time of the world at which the process's clock shows t.
+// when returns the time of the world, from now on, at which the process's
+// clock shows t.
 func (p *Process) when(t time.Duration) time.Duration {
 	if p.clock == nil {
-		return t
+		return max(p.w.now, t)
 	}
 	return p.clock.when(p.w.now, t)
 }

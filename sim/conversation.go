@@ -161,7 +161,7 @@ func (c *caller) hear(from *Process, to env.Address, answer env.Message) {
 // repeat sends again what wasn't answered.
 func (c *caller) repeat() {
 	for i := range c.targets {
-		if t := &c.targets[i]; !t.answered {
+		if t := &c.targets[i]; !t.answered && !c.w.cfg.Rules.NeverResend {
 			c.send(t)
 		}
 	}

@@ -36,6 +36,16 @@ type Disk struct {
 	// Limit, when above zero, is how many bytes fit: Store returns
 	// abd.ErrFull beyond.
 	Limit int64
+
+	// solid is what is on the medium for certain. It lags behind durable when
+	// a mutant has reported a sync that failed as done.
+	solid env.Position
+	lying bool
+
+	missing bool      // it was lost
+	victim  abd.Key   // of the next write
+	strike  []abd.Key // what that write damages
+	rules   Rules
 }
 
 type diskRecord struct {
@@ -44,9 +54,10 @@ type diskRecord struct {
 }
 
 type replaced struct {
-	key abd.Key
-	at  env.Position // of the record that replaced it
-	old diskRecord
+	key     abd.Key
+	at      env.Position // of the record that replaced it
+	old     diskRecord
+	damaged bool // it was
 }
 
 var _ replica.Store = (*Disk)(nil)
@@ -58,10 +69,13 @@ func NewDisk() *Disk {
 
 // Load implements abd.View.
 func (d *Disk) Load(key abd.Key, withValue bool) (abd.Record, env.Position, error) {
-	if len(d.damaged) > 0 && d.damaged[key] {
-		return abd.Record{}, 0, fmt.Errorf("%w: key %q of a simulated disk", abd.ErrDamaged, key)
-	}
 	r := d.records[key]
+	if len(d.damaged) > 0 && d.damaged[key] {
+		if !d.rules.TrustDamaged {
+			return abd.Record{}, 0, fmt.Errorf("%w: key %q of a simulated disk", abd.ErrDamaged, key)
+		}
+		r.Value = flipped(r.Value)
+	}
 	if !withValue {
 		r.Value = nil
 	}
@@ -80,6 +94,7 @@ func (r *diskRecord) size(key abd.Key) int64 {
 
 // Store implements abd.View.
 func (d *Disk) Store(key abd.Key, r abd.Record) (env.Position, error) {
+	key = d.misdirected(key)
 	old, known := d.records[key]
 	now := diskRecord{r, d.appended + 1}
 	if d.Limit > 0 && d.usage.Bytes+now.size(key) > d.Limit {
@@ -91,9 +106,13 @@ func (d *Disk) Store(key abd.Key, r abd.Record) (env.Position, error) {
 	}
 	now.Value = slices.Clone(r.Value) // it may be part of what a frame was decoded from
 	d.appended++
-	d.undo = append(d.undo, replaced{key, d.appended, old})
+	d.undo = append(d.undo, replaced{key, d.appended, old, d.damaged[key]})
 	d.set(key, old, now)
 	delete(d.damaged, key)
+	for _, struck := range d.strike {
+		d.damaged[struck] = true
+	}
+	d.strike = nil
 	return d.appended, nil
 }
 
@@ -130,10 +149,11 @@ func (d *Disk) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag, 
 			break // beyond: keys that begin with prefix stand together
 		}
 		r := d.records[key]
-		if key == after && after != "" || r.Tag.IsZero() && !d.damaged[key] {
+		damaged := d.damaged[key] && !d.rules.TrustDamaged
+		if key == after && after != "" || r.Tag.IsZero() && !damaged {
 			continue
 		}
-		if d.damaged[key] {
+		if damaged {
 			return 0, fmt.Errorf("%w: key %q of a simulated disk", abd.ErrDamaged, key)
 		}
 		highest = max(highest, r.at)
@@ -171,14 +191,17 @@ func (d *Disk) begin() bool {
 // end makes what was handed over durable.
 func (d *Disk) end() env.Position {
 	d.durable = d.written
+	if !d.lying {
+		d.solid = d.durable
+	}
 	d.forget()
 	return d.durable
 }
 
-// forget drops what only a loss of durable records could need.
+// forget drops what only a loss of records that are on the medium could need.
 func (d *Disk) forget() {
 	n := 0
-	for n < len(d.undo) && d.undo[n].at <= d.durable {
+	for n < len(d.undo) && d.undo[n].at <= d.solid {
 		n++
 	}
 	d.undo = append(d.undo[:0], d.undo[n:]...)
@@ -195,9 +218,17 @@ func (d *Disk) lose(to env.Position) {
 	for i := len(d.undo) - 1; i >= 0 && d.undo[i].at > to; i-- {
 		u := d.undo[i]
 		d.set(u.key, d.records[u.key], u.old)
+		if u.damaged {
+			d.damaged[u.key] = true
+		} else {
+			delete(d.damaged, u.key)
+		}
 		d.undo = d.undo[:i]
 	}
 	d.appended, d.cut, d.written, d.durable = to, to, to, to
+	if !d.lying {
+		d.solid = to
+	}
 	d.forget()
 	d.groups = d.groups[:0]
 }
@@ -209,21 +240,21 @@ func (d *Disk) LoseUnwritten() { d.lose(d.written) }
 // LoseUnsynced is what a power cut does: of the groups that are not durable
 // the first keep survive, and the others are gone.
 func (d *Disk) LoseUnsynced(keep int) {
-	to := d.durable
+	to := d.solid
+	if d.lying {
+		keep, d.lying = 0, false // behind a hole nothing counts
+	}
 	if keep = min(keep, len(d.groups)); keep > 0 {
 		to = d.groups[keep-1]
 	}
 	d.lose(to)
 }
 
-// Damage makes the record of a key unreadable until it is stored anew.
-func (d *Disk) Damage(key abd.Key) { d.damaged[key] = true }
-
 // Durable returns the record of a key as it would be after a power cut.
 func (d *Disk) Durable(key abd.Key) abd.Record {
 	r := d.records[key]
 	for i := len(d.undo) - 1; i >= 0; i-- {
-		if d.undo[i].key == key && r.at > d.durable {
+		if d.undo[i].key == key && r.at > d.solid {
 			r = d.undo[i].old
 		}
 	}

@@ -57,6 +57,8 @@ type Process struct {
 	// What a node has beside.
 	disk       *Disk
 	sync       Delay
+	slowSync   Delay // on top
+	failSync   bool  // the next one
 	stepper    Stepper
 	outs       []env.Out // reused by step
 	waiting    []env.Out // for the disk
@@ -75,6 +77,7 @@ type mailbox struct {
 func (w *World) AddNode(id quorum.NodeID, boot Boot) (*Process, error) {
 	p := w.add(id)
 	p.boot, p.disk, p.sync = boot, NewDisk(), w.cfg.Sync(id)
+	p.disk.rules = w.cfg.Rules
 	return p, p.Restart()
 }
 
@@ -116,7 +119,7 @@ func (p *Process) Up() bool { return p.up }
 // Life counts the lives of the process, from 1.
 func (p *Process) Life() int { return int(p.life) }
 
-// Failure returns the error with which a step stopped the node.
+// Failure returns the error with which a step or an fsync stopped the node.
 func (p *Process) Failure() error { return p.failure }
 
 // Restart begins the next life of a process that is down.
@@ -124,6 +127,9 @@ func (p *Process) Restart() error {
 	p.w.outside("Restart")
 	if p.up {
 		panic(fmt.Sprintf("sim: %s is up", p.id))
+	}
+	if p.disk != nil && p.disk.missing {
+		return fmt.Errorf("sim: boot %s: %w", p.id, ErrDiskLost)
 	}
 	p.life++
 	p.up, p.failure = true, nil
@@ -247,6 +253,11 @@ func (p *Process) step(from env.Address, m env.Message) {
 // fail stops a node whose step returned an error.
 func (p *Process) fail(err error) {
 	p.Crash()
+	p.stopped(err)
+}
+
+// stopped notes why a node has stopped.
+func (p *Process) stopped(err error) {
 	p.failure = err
 	if p.w.cfg.Observe != nil {
 		p.w.cfg.Observe(Observation{What: Failed, Process: p})
@@ -261,8 +272,7 @@ func (p *Process) commit() {
 	p.committing = true
 	p.commits++
 	if !p.stalled {
-		delay := p.sync.at(draw(fold(mix(p.w.cfg.Seed), p.hash), p.commits, forSync))
-		p.w.schedule.add(p.w.now+delay, event{kind: syncEvent, process: p, commit: p.commits})
+		p.w.schedule.add(p.w.now+p.commitTime(), event{kind: syncEvent, process: p, commit: p.commits})
 	}
 }
 
@@ -270,6 +280,15 @@ func (p *Process) commit() {
 func (p *Process) synced(commit uint64) {
 	if commit != p.commits || !p.committing || p.stalled {
 		return
+	}
+	if p.failSync {
+		if !p.w.cfg.Rules.RetrySync {
+			p.syncFailed()
+			return
+		}
+		// The second fsync succeeds: the operating system has marked the pages
+		// clean that it failed to write.
+		p.failSync, p.disk.lying = false, true
 	}
 	p.disk.end()
 	if p.w.cfg.Observe != nil {

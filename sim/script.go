@@ -28,10 +28,31 @@ import (
 //	sync a            end the commit that is under way, and stall no more
 //	disk a key        show the record, and the durable one if that is another
 //
+// What else can happen to them:
+//
+//	pause p           freeze the process; what arrives waits
+//	resume p          let it go on
+//	clock p 1h        its clock jumps, back with a minus
+//	clock p 200ppm    its clock goes so much faster from now on
+//	limit p 5s        operations that p begins from now on end after that much
+//	gray p 2s         everything to p and from it takes so much longer; 0s ends it
+//	break p a         the connection between the two breaks
+//	tear a            kill it in the middle of a write of its disk
+//	slowdisk a 5ms    commits take so much longer
+//	failsync a        the next fsync fails
+//	damage a key      flip a bit in a record
+//	misdirect a key   the next record is written in the place of this one
+//	fill a            no more fits on the disk
+//	free a            there is room again
+//	lose a            kill it and destroy its disk
+//	save a            take a backup of the disk
+//	restore a         kill it, and give it that back
+//
 // The operations, whose names the ScriptConfig says:
 //
 //	write p k x       begin the operation "write" on p, with arguments k, x
 //	cancel p          end the scope of p's operation
+//	when-done p ...   run the rest of the line when p's operation ends
 //	pending           say which operations are under way
 //
 // The messages. LINK is from->to, either of which may be *; NAME is the first
@@ -48,6 +69,9 @@ import (
 //	held              list the held messages
 //	cut LINK          from now on what is sent there is lost
 //	mend LINK         undo cut
+//	flow 1ms [30%]    hold no message any more, and say nothing of them: they take
+//	                  so long, and so many are lost
+//	hold              undo flow
 //
 // And time:
 //
@@ -59,6 +83,11 @@ type Script struct {
 	out     strings.Builder
 	sending []Observation // of one message to several, not printed yet
 	running []*run
+
+	flowing bool
+	link    Link                       // what every way is like
+	limits  map[*Process]time.Duration // of operations
+	saved   map[*Process]*Disk
 }
 
 // ScriptConfig says what a script works with.
@@ -85,6 +114,9 @@ type run struct {
 	text    string
 	scope   *Scope
 	result  string
+	began   time.Duration
+	took    time.Duration
+	then    [][]string // commands for when it ends
 }
 
 // scriptSettleLimit is how many messages an exchange delivers at most: more
@@ -93,14 +125,16 @@ const scriptSettleLimit = 10_000
 
 // NewScript returns a script over an empty world.
 func NewScript(cfg ScriptConfig) *Script {
-	s := &Script{cfg: cfg}
 	now := Constant(0)
-	cfg.World.Link = func(_, _ quorum.NodeID) Link { return Link{Delay: now} }
+	s := &Script{cfg: cfg, link: Link{Delay: now}, limits: make(map[*Process]time.Duration), saved: make(map[*Process]*Disk)}
+	cfg.World.Link = func(_, _ quorum.NodeID) Link { return s.link }
 	cfg.World.Sync = func(quorum.NodeID) Delay { return now }
-	cfg.World.Intercept = func(Transit) Fate { return Hold }
+	cfg.World.Intercept = s.intercept
 	cfg.World.Observe = s.observe
 	cfg.World.Trace = func(on *Process, e env.Event) {
-		s.print("trace   %s: %s %s %s", on.id, e.Name, e.Key, s.World.TagText(e.Tag))
+		if !s.flowing {
+			s.print("trace   %s: %s %s %s", on.id, e.Name, e.Key, s.World.TagText(e.Tag))
+		}
 	}
 	s.World = New(cfg.World)
 	if s.cfg.Describe == nil {
@@ -137,10 +171,14 @@ func (s *Script) settle() {
 		if !r.scope.Done() {
 			return false
 		}
+		took := ""
+		if s.flowing {
+			took = fmt.Sprintf(", after %v", r.took)
+		}
 		if err := r.scope.Err(); err != nil {
-			s.print("failed  %s: %s: %v", r.process.id, r.text, err)
+			s.print("failed  %s: %s: %v%s", r.process.id, r.text, err, took)
 		} else {
-			s.print("done    %s: %s: %s", r.process.id, r.text, r.result)
+			s.print("done    %s: %s: %s%s", r.process.id, r.text, r.result, took)
 		}
 		return true
 	})
@@ -168,7 +206,17 @@ func (s *Script) flush() {
 	s.sending = s.sending[:0]
 }
 
+func (s *Script) intercept(Transit) Fate {
+	if s.flowing {
+		return Pass
+	}
+	return Hold
+}
+
 func (s *Script) observe(o Observation) {
+	if s.flowing && o.What != Failed {
+		return
+	}
 	if o.What == Sent {
 		if len(s.sending) > 0 && (s.sending[0].From != o.From || s.sending[0].Message != o.Message) {
 			s.flush()
@@ -195,8 +243,17 @@ func (s *Script) command(name string, args []string) error {
 		return s.begin(name, op, args)
 	}
 	switch name {
-	case "node", "client", "crash", "powerloss", "restart", "stall", "sync", "cancel", "disk":
-		return s.onProcesses(name, args)
+	case "node", "client":
+		return s.add(name, args)
+	case "break":
+		return s.breakConnection(args)
+	case "flow":
+		return s.flow(args)
+	case "hold":
+		s.stopFlow()
+		return nil
+	case "when-done":
+		return s.whenDone(args)
 	case "deliver", "deliver-all", "copy", "drop", "drop-all", "cut", "mend":
 		return s.onLinks(name, args)
 	case "exchange":
@@ -212,16 +269,9 @@ func (s *Script) command(name string, args []string) error {
 		}
 		return nil
 	case "advance":
-		if len(args) != 1 {
-			return errors.New("want a duration")
-		}
-		d, err := time.ParseDuration(args[0])
-		if err == nil {
-			s.World.RunFor(d)
-		}
-		return err
+		return s.duration(args, s.World.RunFor)
 	}
-	return errors.New("no such command")
+	return s.onProcess(name, args)
 }
 
 // begin starts an operation.
@@ -233,9 +283,17 @@ func (s *Script) begin(name string, op Operation, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := &run{process: p, text: strings.Join(append([]string{name}, args[1:]...), " "), scope: p.Scope(0)}
+	r := &run{process: p, text: strings.Join(append([]string{name}, args[1:]...), " "), scope: p.Scope(s.limits[p]), began: s.World.now}
 	r.scope.Start(func(e env.Env) (err error) {
 		r.result, err = op(p.id, e, args[1:])
+		r.took = s.World.now - r.began
+		for _, command := range r.then {
+			s.World.At(0, func() {
+				if err := s.command(command[0], command[1:]); err != nil {
+					s.print("error: %s: %v", strings.Join(command, " "), err)
+				}
+			})
+		}
 		return err
 	})
 	s.running = append(s.running, r)
@@ -249,31 +307,35 @@ func (s *Script) process(id string) (*Process, error) {
 	return nil, fmt.Errorf("no process %q", id)
 }
 
-// onProcesses runs a command about processes.
-func (s *Script) onProcesses(name string, args []string) error {
-	if len(args) == 0 {
+// add is "node a b" and "client p q".
+func (s *Script) add(name string, ids []string) error {
+	if len(ids) == 0 {
 		return errors.New("want a process")
 	}
-	switch name {
-	case "node", "client":
-		for _, id := range args {
-			if s.World.Process(quorum.NodeID(id)) != nil {
-				return fmt.Errorf("there is a process %q already", id)
-			}
-			if name == "client" {
-				s.World.AddClient(quorum.NodeID(id))
-			} else if _, err := s.World.AddNode(quorum.NodeID(id), s.cfg.Boot); err != nil {
-				return err
-			}
+	for _, id := range ids {
+		if s.World.Process(quorum.NodeID(id)) != nil {
+			return fmt.Errorf("there is a process %q already", id)
 		}
-		return nil
+		if name == "client" {
+			s.World.AddClient(quorum.NodeID(id))
+		} else if _, err := s.World.AddNode(quorum.NodeID(id), s.cfg.Boot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onProcess runs a command about one process.
+func (s *Script) onProcess(name string, args []string) error {
+	switch {
+	case !slices.Contains(strings.Fields(processCommands+" "+nodeCommands), name):
+		return errors.New("no such command")
+	case len(args) == 0:
+		return errors.New("want a process")
 	}
 	p, err := s.process(args[0])
 	if err != nil {
 		return err
-	}
-	if p.disk == nil && (name == "stall" || name == "sync" || name == "disk") {
-		return errors.New("not a node")
 	}
 	switch name {
 	case "crash":
@@ -291,19 +353,17 @@ func (s *Script) onProcesses(name string, args []string) error {
 		if p.up {
 			return errors.New("it is up")
 		}
-		return p.Restart()
-	case "stall":
-		p.Stall()
-	case "sync":
-		p.Unstall()
-	case "disk":
-		return s.disk(p, args[1:])
+		if err := p.Restart(); err != nil {
+			s.print("down    %s: %v", p.id, err)
+		}
 	case "cancel":
 		for _, r := range s.running {
 			if r.process == p {
 				r.scope.Cancel()
 			}
 		}
+	default:
+		return s.processFault(name, p, args[1:])
 	}
 	return nil
 }

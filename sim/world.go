@@ -72,6 +72,19 @@ type Rules struct {
 	// ReuseIDs: a process that has restarted draws the operation ids of its
 	// first life again.
 	ReuseIDs bool
+	// RetrySync: an fsync that failed is tried again, and believed.
+	RetrySync bool
+	// TrustTorn: what is left of a torn group of records is kept.
+	TrustTorn bool
+	// TrustDamaged: a disk shows records whose checksum is wrong.
+	TrustDamaged bool
+	// TrustMisplaced: a disk shows a record that was written in the place of
+	// another as that other.
+	TrustMisplaced bool
+	// BootEmpty: a node whose disk was lost boots over an empty one.
+	BootEmpty bool
+	// NeverResend: what was lost isn't sent again.
+	NeverResend bool
 }
 
 // World is a set of processes, the network between them, and the schedule of
@@ -167,6 +180,9 @@ func (w *World) Step() bool {
 		return false
 	}
 	k, e := w.schedule.pop()
+	if k.at < w.now {
+		panic("sim: an event was scheduled in the past")
+	}
 	w.now = k.at
 	w.events++
 	w.hash = fold(w.hash, uint64(k.at)<<3|uint64(e.kind))
