@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -315,25 +314,4 @@ func encode(v any) []byte {
 		panic(err) // nothing in it can fail
 	}
 	return append(b, '\n')
-}
-
-// decode reads one JSON value and nothing behind it.
-func decode(r io.Reader, v any) error {
-	b, err := io.ReadAll(io.LimitReader(r, maxFile+1))
-	if err != nil {
-		return err
-	}
-	if len(b) > maxFile {
-		return fmt.Errorf("the file has more than %d bytes", maxFile)
-	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		line := 1 + bytes.Count(b[:min(int(d.InputOffset()), len(b))], []byte("\n"))
-		return fmt.Errorf("line %d or later: %w", line, err)
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return errors.New("there is more behind the object")
-	}
-	return nil
 }

@@ -20,8 +20,11 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(b []byte) error {
 	parsed, err := time.ParseDuration(string(b))
+	if err != nil {
+		return &textError{text: string(b), want: `a duration with its unit, such as "20ms"`}
+	}
 	*d = Duration(parsed)
-	return err
+	return nil
 }
 
 // Delay is the text of a distribution of durations:
