@@ -82,6 +82,13 @@ func Preconditionf(format string, args ...any) error {
 	return &PreconditionError{Text: fmt.Sprintf(format, args...)}
 }
 
+// NotFoundError says that what a command was asked for doesn't exist: exit
+// code 4.
+type NotFoundError struct{ Text string }
+
+// Error returns the text.
+func (e *NotFoundError) Error() string { return e.Text }
+
 // ErrInterrupted is what a command returns that ended early because its
 // context did, after it has printed what it had.
 var ErrInterrupted = errors.New("interrupted")
@@ -136,6 +143,7 @@ func exitRules() []exitRule {
 
 		// How an operation ended.
 		is(client.ErrNotFound, ExitNotFound),
+		as[*NotFoundError](ExitNotFound),
 		as[*client.UnknownError](ExitUnknown),
 		as[*client.NoQuorumError](ExitNoQuorum),
 

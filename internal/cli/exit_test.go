@@ -36,6 +36,7 @@ func TestExitCode(t *testing.T) {
 		{&identity.FolderError{Class: identity.Precondition}, 3},
 		{&identity.ContextError{}, 3},
 		{client.ErrNotFound, 4},
+		{fmt.Errorf("shrink: %w", &cli.NotFoundError{Text: "nothing"}), 4},
 		{&client.NoQuorumError{Cause: context.DeadlineExceeded}, 6},
 		{&client.NoQuorumError{Cause: context.Canceled}, 6},
 		{unreachable(errors.New("no answer")), 6},

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"os"
+	"strconv"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"atoll/internal/cli"
+)
+
+// files are those that a run writes beside its report. They are opened before
+// anything runs: a path that can't be written must not cost an hour's work.
+type files struct {
+	operations *csvFile
+	history    *os.File
+}
+
+// csvFile is a file of comma-separated values.
+type csvFile struct {
+	f *os.File
+	w *csv.Writer
+}
+
+// openFiles opens those that the flags name. single: there is one run.
+func openFiles(c *urfave.Context, single bool) (*files, error) {
+	if c.Path(flagHistory) != "" && !single {
+		return nil, cli.Usagef("--%s is for a single run: give --%s N, without --%s", flagHistory, flagSeed, flagCompare)
+	}
+	var fs files
+	if path := c.Path(flagOperations); path != "" {
+		f, err := create(flagOperations, path)
+		if err != nil {
+			return nil, err
+		}
+		fs.operations = &csvFile{f, csv.NewWriter(f)}
+		if err := fs.operations.w.Write([]string{"seed", "side", "client", "key", "kind", "outcome",
+			"began_ms", "latency_ms", "rounds", "messages", "bytes"}); err != nil {
+			return nil, err
+		}
+	}
+	if path := c.Path(flagHistory); path != "" {
+		f, err := create(flagHistory, path)
+		if err != nil {
+			return nil, err
+		}
+		fs.history = f
+	}
+	return &fs, nil
+}
+
+func create(flag, path string) (*os.File, error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, &cli.PreconditionError{Text: "--" + flag, Err: err}
+	}
+	return f, nil
+}
+
+func (fs *files) keep() keep {
+	return keep{operations: fs.operations != nil, result: fs.history != nil}
+}
+
+// write writes what is to be kept of a run.
+func (fs *files) write(r *record, sides []side) error {
+	if fs.operations != nil {
+		for _, e := range r.ended {
+			if err := fs.operations.w.Write([]string{
+				strconv.FormatUint(r.seed, 10), sides[r.side].label, e.Client, e.Key, e.Kind.String(), e.Outcome.String(),
+				number(milliseconds(e.Began)), number(milliseconds(e.Ended - e.Began)),
+				strconv.Itoa(e.Rounds), strconv.Itoa(e.Messages), strconv.Itoa(e.Bytes),
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	if fs.history != nil && r.result != nil {
+		w := bufio.NewWriter(fs.history)
+		if _, err := r.result.History.WriteTo(w); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	return nil
+}
+
+// close closes the files, and returns what could not be written to them.
+func (fs *files) close() error {
+	var errs []error
+	if fs.operations != nil {
+		fs.operations.w.Flush()
+		errs = append(errs, fs.operations.w.Error(), fs.operations.f.Close())
+	}
+	if fs.history != nil {
+		errs = append(errs, fs.history.Close())
+	}
+	return errors.Join(errs...)
+}
