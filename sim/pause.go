@@ -1,9 +1,6 @@
 package sim
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // freeze is what waits while a process is paused.
 type freeze struct {
@@ -41,17 +38,18 @@ func (p *Process) Resume() {
 	if f.synced {
 		p.release()
 	}
-	var later time.Duration
-	if happens(draw(fold(mix(p.w.cfg.Seed), p.hash), p.pauses, forResume), million/2) {
-		later = 1
+	timeoutsFirst := happens(draw(fold(mix(p.w.cfg.Seed), p.hash), p.pauses, forResume), million/2)
+	for _, c := range f.due {
+		switch {
+		case c.state == finished:
+		case timeoutsFirst:
+			c.timeout()
+		default:
+			c.rearm() // a timer that is due comes behind messages
+		}
 	}
 	for _, e := range f.arrived {
-		p.w.schedule.add(p.w.now+later, e)
-	}
-	for _, c := range f.due {
-		if c.state != finished {
-			c.rearm()
-		}
+		p.w.schedule.add(p.w.now, e)
 	}
 	for _, q := range f.back {
 		for _, c := range p.callers {

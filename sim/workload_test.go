@@ -24,34 +24,50 @@ type workload struct {
 
 func newWorkload(tb testing.TB, cfg sim.Config, nodes int) *workload {
 	tb.Helper()
-	members := make([]quorum.NodeID, nodes)
-	for i := range members {
-		members[i] = quorum.NodeID(fmt.Sprintf("n%d", i))
-	}
-	c, err := quorum.NewConfiguration(0, members, quorum.System{})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	c := configuration(tb, "majority", nodes)
 	l := &workload{
 		w:         sim.New(cfg),
 		registers: &abd.Registers{Configurations: quorum.Configurations{c}, MaxValue: abd.DefaultMaxValue},
 	}
 	tb.Cleanup(l.w.Close)
-	for _, id := range members {
-		if _, err := l.w.AddNode(id, l.boot); err != nil {
-			tb.Fatal(err)
-		}
-	}
+	addMembers(tb, l.w, l.registers)
 	return l
 }
 
-func (l *workload) boot(p *sim.Process) (sim.Stepper, error) {
-	return replica.New(replica.Config{
-		Cluster:        "workload",
-		Self:           p.ID(),
-		Configurations: l.registers.Configurations,
-		MaxValue:       l.registers.MaxValue,
-	}, p.Disk())
+// configuration returns one with the members n0, n1, ...
+func configuration(tb testing.TB, system string, nodes int) *quorum.Configuration {
+	tb.Helper()
+	q, err := quorum.ParseSystem(system)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	members := make([]quorum.NodeID, nodes)
+	for i := range members {
+		members[i] = quorum.NodeID(fmt.Sprintf("n%d", i))
+	}
+	c, err := quorum.NewConfiguration(0, members, q)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// addMembers adds the replica nodes that hold registers.
+func addMembers(tb testing.TB, w *sim.World, registers *abd.Registers) {
+	tb.Helper()
+	for _, id := range registers.Configurations.Members() {
+		_, err := w.AddNode(id, func(p *sim.Process) (sim.Stepper, error) {
+			return replica.New(replica.Config{
+				Cluster:        "test",
+				Self:           p.ID(),
+				Configurations: registers.Configurations,
+				MaxValue:       registers.MaxValue,
+			}, p.Disk())
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
 }
 
 // start lets a client of that name run ops operations, every third a write.
