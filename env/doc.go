@@ -16,7 +16,8 @@
 // Straight code over one primitive, a conversation: [Env.Ask] sends a request
 // to members of one or several configurations and looks at each answer as it
 // comes. A read of a register is two such conversations, a watch is one that
-// doesn't end.
+// doesn't end. A conversation outlives the connections that it is carried by:
+// who has answered over one that has ended is asked once more.
 //
 // Some callers live on a replica and have a [Mailbox]: tasks. They run the
 // same kind of code. A step hands a message to a task by an Out that names

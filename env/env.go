@@ -20,10 +20,22 @@ var (
 type Env interface {
 	// Ask sends req to each of to, and calls each with every answer as it
 	// comes, one at a time, until each returns true (then Ask returns nil) or
-	// the scope ends (then it returns an *Unfinished). What is lost is sent
-	// again with backoff while the conversation lasts, so every request must
-	// be idempotent, and each must bear to see a node's answer more than once.
-	// A node that has answered, by a refusal too, is not asked again.
+	// the scope ends (then it returns an *Unfinished). All of to are sent the
+	// request, even if each is done before the last of them: who puts a value
+	// wants every member to have it. With nobody to ask, Ask waits until the
+	// scope ends.
+	//
+	// What is lost is sent again with backoff while the conversation lasts, so
+	// every request must be idempotent, and each must bear to see a node's
+	// answer more than once, another one after the first too.
+	//
+	// A node that has answered, by a refusal too, is not asked again while its
+	// connection lives. A connection ends when either end dies or is cut off.
+	// With it the node forgets the conversation, and what it would still have
+	// pushed would never come: so it waits to be asked again, and is, as soon
+	// as there is another connection. Hence an Ask that watches a node goes on
+	// across the node's restarts; what happened meanwhile it learns if the
+	// node's first answer says so.
 	//
 	// Only answers to this very call are passed to each: the answer to an
 	// earlier conversation, or to one of an earlier life of this process,
@@ -39,17 +51,29 @@ type Env interface {
 	// Sleep returns nil after d, or earlier why the scope ended.
 	Sleep(d time.Duration) error
 
-	// Go starts f as a task in a scope within this one. Tasks share nothing
-	// that changes: they meet at a mailbox or at Join. Who starts a task
-	// joins it.
+	// Go starts f as a task in a scope within this one, which ends when this
+	// one does, or when f returns. The name is for people. Tasks share
+	// nothing that changes: they meet at a mailbox or at Join.
+	//
+	// Who starts a task joins it before returning. To forget that is a bug,
+	// at which the simulator panics; in the real Env the task's scope ends
+	// with this one, and nobody hears of its error. When the process is being stopped, f may not run at
+	// all, and Join returns ErrStopped.
 	Go(name string, f func(Env) error) Task
 
-	// Receive returns everything that waits in m, in the order of arrival,
-	// and waits while there is nothing. One task owns a mailbox.
+	// Receive returns everything that waits in m, at least one envelope, in
+	// the order of arrival, and waits while there is nothing. The slice is
+	// the caller's; the messages in it, like all, must not be changed.
+	//
+	// The first Receive makes the mailbox the scope's own until that ends. A
+	// Receive by another scope in that time, also by one within, is a bug, and
+	// panics.
 	Receive(m Mailbox) ([]Envelope, error)
 
 	// Send answers an envelope, once or many times. It may be lost: whoever
-	// asked asks again.
+	// asked asks again if no answer comes, but a push that is lost is lost
+	// until the next. When the connection over which to was asked has ended,
+	// all is lost, and whoever asked asks again from another address.
 	Send(to Address, answer Message)
 
 	// ID returns a fresh operation id, unique across restarts and tasks.
@@ -72,21 +96,27 @@ type Env interface {
 
 // A Conversation is the part of an Ask that its each function may change.
 type Conversation interface {
-	// Sent returns how many copies of a request were handed to the transport
-	// for a node in this conversation. When as many refusals came back, no
-	// copy is left that the node could still act on.
+	// Sent returns how many copies of requests were handed to the transport
+	// for a node in this conversation, over all connections, and before a
+	// Redirect too. When as many refusals came back, no copy is left that the
+	// node could still act on.
 	Sent(to quorum.NodeID) int
-	// Add asks further nodes the same request; those asked already are left
-	// as they are.
+	// Add asks further nodes the request that was given to Ask; those asked
+	// already are left as they are.
 	Add(to ...quorum.NodeID)
-	// Redirect sends one node another request in place of the first, and
-	// from now on repeats that one when it is lost.
+	// Redirect sends one node another request in place of the one before, and
+	// from now on repeats that one when it is lost. A node that wasn't asked
+	// is asked. An answer to an earlier request of this conversation is still
+	// passed to each, but the node has answered only when it has answered the
+	// last one.
 	Redirect(to quorum.NodeID, req Message)
 }
 
 // A Task is a task that was started with Go.
 type Task interface {
-	// Join waits until the task has returned, and returns its error.
+	// Join waits until the task has returned, even if the scope has ended, and
+	// returns its error. Only who started the task calls it, as often as it
+	// likes.
 	Join() error
 }
 
@@ -104,10 +134,18 @@ type Message interface {
 type Position uint64
 
 // Mailbox names a place on a node where messages wait for a task.
+//
+// It begins with the first message for it, or the first Receive. A task that
+// ends gives it up, and then it is gone if it is empty; otherwise it waits for
+// the next task that receives from it, for as long as the process lives. Both
+// the number of mailboxes that messages can make and the messages in each are
+// bounded: what finds no room is lost, and whoever asked asks again.
 type Mailbox string
 
 // Address says where an answer goes. It is comparable, opaque to protocols,
-// and valid as long as the process that asked lives and stays connected.
+// and valid as long as the process that asked lives and stays connected. A
+// process that is connected anew has another one: who keeps addresses, to push
+// to them, must be able to let old ones go.
 type Address struct {
 	// Node is who sent the message. For a client it is a name that the
 	// kernel gave to its connection.

@@ -15,10 +15,12 @@ type cluster struct {
 	t      *testing.T
 	w      *sim.World
 	faults func(from, to quorum.NodeID, m env.Message) envtest.Fate
+
+	steppers map[quorum.NodeID]envtest.Stepper // of nodes, in their present lives
 }
 
 func newCluster(t *testing.T, cfg sim.Config) *cluster {
-	c := &cluster{t: t}
+	c := &cluster{t: t, steppers: make(map[quorum.NodeID]envtest.Stepper)}
 	cfg.Intercept = c.intercept
 	c.w = sim.New(cfg)
 	t.Cleanup(c.w.Close)
@@ -54,7 +56,17 @@ func (c *cluster) releaseLate(m sim.Transit) {
 }
 
 func (c *cluster) Node(id quorum.NodeID, s envtest.Stepper) {
-	if _, err := c.w.AddNode(id, func(*sim.Process) (sim.Stepper, error) { return s, nil }); err != nil {
+	c.steppers[id] = s
+	if _, err := c.w.AddNode(id, func(*sim.Process) (sim.Stepper, error) { return c.steppers[id], nil }); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cluster) Restart(id quorum.NodeID, s envtest.Stepper) {
+	c.steppers[id] = s
+	p := c.w.Process(id)
+	p.Crash()
+	if err := p.Restart(); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -130,31 +130,77 @@ func lostIsResent(c Cluster) error {
 	})
 }
 
+// allAreAsked: each is done with the first answer, and yet the others are sent
+// the request.
+func allAreAsked(c Cluster) error {
+	members := []quorum.NodeID{"a", "b", "c", "d", "e"}
+	for _, id := range members {
+		c.Node(id, newEcho())
+	}
+	err := run(c, "p", func(e env.Env) error {
+		return e.Ask(members, &ping{1}, func(env.Conversation, quorum.NodeID, env.Message) bool { return true })
+	})
+	for _, id := range members {
+		err = first(err, untilPinged(c, id, 1))
+	}
+	return err
+}
+
 // answeredIsLeft: a has answered, and so isn't asked again when b is.
 func answeredIsLeft(c Cluster) error {
 	c.Node("a", newEcho())
 	c.Node("b", newEcho())
-	toA, toB := 0, 0
+	toB := 0
 	c.Faults(func(from, to quorum.NodeID, m env.Message) Fate {
-		switch to {
-		case "a":
-			toA++
-		case "b":
+		if to == "b" {
 			if toB++; toB <= 3 {
 				return Lose
 			}
 		}
 		return Deliver
 	})
-	err := run(c, "p", func(e env.Env) error {
-		// b is asked again only after a's answer has long been here.
-		return e.Ask([]quorum.NodeID{"a", "b"}, &ping{1}, func(_ env.Conversation, from quorum.NodeID, _ env.Message) bool { return from == "b" })
+	return run(c, "p", func(e env.Env) error {
+		var before, after, b int
+		err := e.Ask([]quorum.NodeID{"a", "b"}, &ping{1}, func(c env.Conversation, from quorum.NodeID, _ env.Message) bool {
+			if from == "a" && before == 0 {
+				before = c.Sent("a")
+			}
+			after, b = c.Sent("a"), c.Sent("b")
+			return from == "b"
+		})
+		if err == nil && (before != after || b < 4) {
+			err = fmt.Errorf("a was sent %d copies until it answered, then %d more, and b %d in all, want none more and at least 4", before, after-before, b)
+		}
+		return err
 	})
-	c.Faults(nil) // from here on toA and toB stay as they are
-	if err == nil && (toA >= toB || toB < 4) {
-		err = fmt.Errorf("%d requests went to a and %d to b, want one, and at least 4", toA, toB)
-	}
-	return err
+}
+
+// othersAreLeft: b, which has answered, is asked again after it was restarted,
+// and a isn't.
+func othersAreLeft(c Cluster) error {
+	c.Node("a", newEcho())
+	c.Node("b", newEcho())
+	const restarted = 100
+	asking := c.Scope("p", Patience)
+	asking.Start(func(e env.Env) error {
+		before, after := 0, 0
+		again := false
+		err := e.Ask([]quorum.NodeID{"a", "b"}, &ping{1}, func(c env.Conversation, from quorum.NodeID, m env.Message) bool {
+			if from == "a" && before == 0 {
+				before = c.Sent("a")
+			}
+			after = c.Sent("a")
+			again = again || m.(*pong).seen > restarted
+			return again && before > 0
+		})
+		if err == nil && before != after {
+			err = fmt.Errorf("a was sent %d copies until it answered, and %d more when b's connection was another", before, after-before)
+		}
+		return err
+	})
+	err := first(untilPinged(c, "a", 1), untilPinged(c, "b", 1))
+	c.Restart("b", &echoNode{map[int]int{1: restarted}})
+	return first(err, asking.Wait())
 }
 
 // healedIsAsked: b can't be reached when it is asked, and comes back.
@@ -259,6 +305,71 @@ func addAndRedirect(c Cluster) error {
 	}
 	if toB == 0 || lost < 3 {
 		return fmt.Errorf("%d requests went to b, and %d redirected ones to a", toB, lost)
+	}
+	return nil
+}
+
+// redirectIsLost: the node's answer to the request before the redirect arrives
+// once more while the redirected one gets lost. It is passed on, and doesn't
+// keep the redirected one from being sent again.
+func redirectIsLost(c Cluster) error {
+	c.Node("a", newEcho())
+	c.Node("b", newEcho())
+	answers, lost, released := 0, 0, false
+	c.Faults(func(from, to quorum.NodeID, m env.Message) Fate {
+		switch m := m.(type) {
+		case *ping:
+			switch {
+			case m.n == 1 && to == "a":
+				return Twice
+			case m.n == 2 && (!released || lost < 2):
+				// Once more after the release, so that the late answer is
+				// there well before the next copy.
+				if released {
+					lost++
+				}
+				return Lose
+			}
+		case *pong:
+			if m.n == 1 && from == "a" && to == "p" {
+				if answers++; answers == 2 {
+					return Late
+				}
+			}
+			released = released || m.n == 3
+		}
+		return Deliver
+	})
+	var heard []int
+	asking := c.Scope("p", Patience)
+	asking.Start(func(e env.Env) error {
+		return e.Ask([]quorum.NodeID{"a"}, &ping{1}, func(c env.Conversation, from quorum.NodeID, m env.Message) bool {
+			n := m.(*pong).n
+			if from == "b" {
+				return false
+			}
+			if heard = append(heard, n); len(heard) == 1 {
+				c.Redirect("a", &ping{2})
+				c.Add("b") // which shows to others that a was redirected
+			}
+			return n == 2
+		})
+	})
+	err := first(untilPinged(c, "b", 1), until(c, "observer", func(e env.Env) (bool, error) {
+		got, err := ask(e, "a", &tally{1})
+		return got.seen >= 2, err // and so the second answer is held
+	}))
+	if err == nil {
+		err = run(c, "p", func(e env.Env) error { // which releases it
+			_, err := echo(e, "a", 3)
+			return err
+		})
+	}
+	if err := first(err, asking.Wait()); err != nil {
+		return err
+	}
+	if got, want := fmt.Sprint(heard), "[1 1 2]"; got != want {
+		return fmt.Errorf("heard %s, want %s", got, want)
 	}
 	return nil
 }

@@ -27,15 +27,21 @@ func Cases() []Case {
 		{"watch", watch},
 		{"late answers are not passed on", lateAnswers},
 		{"what is lost is sent again", lostIsResent},
-		{"what was answered is left", answeredIsLeft},
+		{"all are asked", allAreAsked},
+		{"who has answered is left", answeredIsLeft},
+		{"a broken connection concerns nobody else", othersAreLeft},
 		{"a node that comes back is asked", healedIsAsked},
+		{"a watch survives a restart", watchRestart},
+		{"a watch survives broken connections", watchBroken},
 		{"each is called one at a time until it is done", eachInOrder},
 		{"add and redirect", addAndRedirect},
+		{"a redirect that is lost is sent again", redirectIsLost},
 		{"tell", tell},
 		{"a canceled ask says what is known", canceled},
 		{"a scope ends at its deadline", deadline},
 		{"a stopped process ends its scopes", stopped},
 		{"tasks", taskTree},
+		{"a task gives up its mailbox", mailboxOwners},
 		{"sleep and now", sleeping},
 		{"ids and random numbers differ", identities},
 	}
@@ -69,11 +75,15 @@ type Cluster interface {
 	// next Scope on a client of this name begins another life of it.
 	Stop(process quorum.NodeID)
 
-	// Cut takes a node off the network, and Heal puts it back. Whoever sends
-	// to it meanwhile is told by the transport that it can't be reached, and
-	// what it sends itself is lost.
-	Cut(node quorum.NodeID)
-	Heal(node quorum.NodeID)
+	// Restart kills a node, whose scopes end with ErrStopped, and begins its
+	// next life, in which nothing of it is left but the name.
+	Restart(node quorum.NodeID, s Stepper)
+
+	// Cut takes a process off the network, which breaks its connections, and
+	// Heal puts it back. Whoever sends to it meanwhile is told by the
+	// transport that it can't be reached, and what it sends itself is lost.
+	Cut(process quorum.NodeID)
+	Heal(process quorum.NodeID)
 
 	// Faults makes f decide the fate of each message that passes from one
 	// process to another, under the names given to Node and Scope. It is

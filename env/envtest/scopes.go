@@ -177,6 +177,62 @@ func taskTree(c Cluster) error {
 	})
 }
 
+// mailboxOwners: a mailbox is its task's until that ends, and nobody else's;
+// then what waits in it is for the next.
+func mailboxOwners(c Cluster) error {
+	c.Node("a", watchNode{})
+	mail := func(e env.Env, n int) { e.Tell([]quorum.NodeID{"a"}, &bump{by: n}) }
+	receive := func(e env.Env, want int) error {
+		got, err := e.Receive(numbers)
+		if err == nil && (len(got) != 1 || got[0].Message.(*bump).by != want) {
+			err = fmt.Errorf("received %d envelopes, want one with %d", len(got), want)
+		}
+		return err
+	}
+	second := func(e env.Env) (err error) {
+		defer func() {
+			if recover() == nil {
+				err = errors.New("a second task could receive from a mailbox")
+			}
+		}()
+		_, err = e.Receive(numbers)
+		return err
+	}
+	err := run(c, "a", func(e env.Env) error {
+		mail(e, 1)
+		owner := e.Go("owner", func(e env.Env) error {
+			if err := receive(e, 1); err != nil {
+				return err
+			}
+			// It owns the mailbox though it doesn't wait for it.
+			if err := e.Go("second", second).Join(); err != nil {
+				return err
+			}
+			mail(e, 2)
+			return e.Sleep(time.Millisecond)
+		})
+		if err := owner.Join(); err != nil {
+			return err
+		}
+		if err := e.Sleep(time.Millisecond); err != nil { // nobody owns it
+			return err
+		}
+		return e.Go("next", func(e env.Env) error { return receive(e, 2) }).Join()
+	})
+	if err != nil {
+		return err
+	}
+	waiting := c.Scope("a", time.Millisecond)
+	waiting.Start(func(e env.Env) error { return receive(e, 0) })
+	if err := waiting.Wait(); !errors.Is(err, env.ErrDeadline) {
+		return fmt.Errorf("Receive ended with %v, want %v", err, env.ErrDeadline)
+	}
+	return run(c, "a", func(e env.Env) error {
+		mail(e, 3)
+		return receive(e, 3)
+	})
+}
+
 // sleeping: Sleep takes at least as long as Now says, and Now never goes back.
 func sleeping(c Cluster) error {
 	return run(c, "p", func(e env.Env) error {

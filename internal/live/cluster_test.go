@@ -37,7 +37,7 @@ type cluster struct {
 	mu struct {
 		sync.Mutex
 		processes map[quorum.NodeID]*process
-		lives     uint64
+		sessions  uint64 // handed out
 		cut       map[quorum.NodeID]bool
 		late      map[pair][]delivery
 		faults    func(from, to quorum.NodeID, m env.Message) envtest.Fate
@@ -52,12 +52,16 @@ type delivery struct {
 	conversation uint64 // for answers
 	isAnswer     bool
 	m            env.Message
+
+	// Instead of a message: the connection with from has ended or come up.
+	down error
+	up   bool
 }
 
 type process struct {
 	cluster *cluster
 	name    quorum.NodeID
-	life    uint64
+	session uint64          // of its life, and its time on the network; cluster.mu
 	stepper envtest.Stepper // nil in a client
 	runtime *live.Runtime
 	inbox   inbox
@@ -93,8 +97,8 @@ func (c *cluster) process(name quorum.NodeID, s envtest.Stepper) *process {
 	if p := c.mu.processes[name]; p != nil {
 		return p
 	}
-	c.mu.lives++
-	p := &process{cluster: c, name: name, life: c.mu.lives, stepper: s}
+	p := &process{cluster: c, name: name, stepper: s}
+	c.renew(p)
 	config := live.Config{Network: p}
 	if s != nil {
 		config.Self = name
@@ -106,32 +110,67 @@ func (c *cluster) process(name quorum.NodeID, s envtest.Stepper) *process {
 	return p
 }
 
+// renew ends the connections of a process. Called with mu held.
+func (c *cluster) renew(p *process) {
+	c.mu.sessions++
+	p.session = c.mu.sessions
+	for between := range c.mu.late {
+		if between.from == p.name || between.to == p.name {
+			delete(c.mu.late, between)
+		}
+	}
+}
+
+// connection is the session of an address that one process has of another. It
+// grows whenever their connection is another one. Called with mu held.
+func (p *process) connection(q *process) uint64 { return p.session + q.session }
+
+// tell tells both ends of each connection of a process that it has ended or
+// come up, behind what came over it. Called with mu held.
+func (c *cluster) tell(p *process, d delivery) {
+	for _, other := range c.mu.processes {
+		if other != p {
+			d.from.Node = p.name
+			other.inbox.put(d)
+			d.from.Node = other.name
+			p.inbox.put(d)
+		}
+	}
+}
+
 func (c *cluster) Node(id quorum.NodeID, s envtest.Stepper) { c.process(id, s) }
 
 func (c *cluster) Stop(name quorum.NodeID) {
 	c.mu.Lock()
 	p := c.mu.processes[name]
 	delete(c.mu.processes, name)
+	c.tell(p, delivery{down: errStopped})
 	c.mu.Unlock()
 	p.stop()
 }
 
-func (c *cluster) Cut(node quorum.NodeID) {
+func (c *cluster) Restart(node quorum.NodeID, s envtest.Stepper) {
+	c.Stop(node)
+	p := c.process(node, s)
 	c.mu.Lock()
-	c.mu.cut[node] = true
-	c.mu.Unlock()
-	for _, p := range c.all() {
-		p.runtime.PeerDown(node, errCut)
-	}
+	defer c.mu.Unlock()
+	c.tell(p, delivery{up: true})
 }
 
-func (c *cluster) Heal(node quorum.NodeID) {
+func (c *cluster) Cut(name quorum.NodeID) {
 	c.mu.Lock()
-	delete(c.mu.cut, node)
-	c.mu.Unlock()
-	for _, p := range c.all() {
-		p.runtime.PeerUp(node)
-	}
+	defer c.mu.Unlock()
+	c.mu.cut[name] = true
+	p := c.mu.processes[name]
+	c.renew(p)
+	c.tell(p, delivery{down: errCut})
+}
+
+func (c *cluster) Heal(name quorum.NodeID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.mu.cut, name)
+	c.tell(c.mu.processes[name], delivery{up: true})
 }
 
 func (c *cluster) Faults(f func(from, to quorum.NodeID, m env.Message) envtest.Fate) {
@@ -140,24 +179,34 @@ func (c *cluster) Faults(f func(from, to quorum.NodeID, m env.Message) envtest.F
 	c.mu.faults = f
 }
 
-var errCut = errors.New("cut off the network")
+var (
+	errCut     = errors.New("cut off the network")
+	errStopped = errors.New("stopped")
+)
 
-// pass lets a message through, or not. life is that of the receiver, or zero.
-func (c *cluster) pass(from *process, to quorum.NodeID, life uint64, d delivery) error {
+// pass lets a message through, or not. The address of an answer is that of the
+// connection over which it was asked; a request is given the present one.
+func (c *cluster) pass(from *process, to quorum.NodeID, d delivery) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.mu.processes[to]
 	switch {
-	case p == nil || life != 0 && p.life != life:
+	case p == nil:
 		return errors.New("no such process")
 	case p == from:
+		d.from.Session = from.connection(p)
 		p.inbox.put(d)
 		return nil
 	case c.mu.cut[to]:
 		return errCut
 	case c.mu.cut[from.name]:
 		return nil
+	case c.mu.processes[from.name] != from:
+		return errStopped
+	case d.isAnswer && d.from.Session != from.connection(p):
+		return errors.New("that connection has ended")
 	}
+	d.from.Session = from.connection(p)
 	fate := envtest.Deliver
 	if c.mu.faults != nil {
 		fate = c.mu.faults(from.name, to, d.m)
@@ -182,14 +231,13 @@ func (c *cluster) pass(from *process, to quorum.NodeID, life uint64, d delivery)
 
 // Send implements live.Network.
 func (p *process) Send(to quorum.NodeID, conversation uint64, m env.Message) error {
-	from := env.Address{Node: p.name, Session: p.life, Conversation: conversation}
-	return p.cluster.pass(p, to, 0, delivery{from: from, m: m})
+	return p.cluster.pass(p, to, delivery{from: env.Address{Node: p.name, Conversation: conversation}, m: m})
 }
 
 // Answer implements live.Network.
 func (p *process) Answer(to env.Address, m env.Message) error {
-	return p.cluster.pass(p, to.Node, to.Session,
-		delivery{from: env.Address{Node: p.name}, conversation: to.Conversation, isAnswer: true, m: m})
+	return p.cluster.pass(p, to.Node,
+		delivery{from: env.Address{Node: p.name, Session: to.Session}, conversation: to.Conversation, isAnswer: true, m: m})
 }
 
 // run is the process's loop.
@@ -201,11 +249,17 @@ func (p *process) run() {
 			return
 		}
 		for _, d := range all {
-			if d.isAnswer {
+			switch {
+			case d.down != nil:
+				p.runtime.PeerDown(d.from.Node, d.down)
+				continue
+			case d.up:
+				p.runtime.PeerUp(d.from.Node)
+				continue
+			case d.isAnswer:
 				p.runtime.Deliver(d.from.Node, d.conversation, d.m)
 				continue
-			}
-			if p.stepper == nil {
+			case p.stepper == nil:
 				continue
 			}
 			var err error

@@ -50,7 +50,7 @@ type target struct {
 	copies    int   // handed to the network, or about to be
 	redirects uint8 // the part of the number that its answer carries
 	unsent    bool  // noted down by each, and not yet sent
-	waiting   bool  // its answer hasn't come
+	waiting   bool  // its answer hasn't come, or is no longer worth anything
 	answered  bool  // at least one answer has come
 }
 
@@ -208,15 +208,28 @@ func (c *conversation) failed(key uint64, out []outgoing) {
 	}
 }
 
-// trouble records what is known about a node.
-func (c *conversation) trouble(key uint64, node quorum.NodeID, err error) {
+// forgotten records that a connection with a node has ended, and what is known
+// about that. The node waits to be asked again, since it knows nothing of the
+// conversation any more. The result is when the sweeper does so, never if it
+// has that in mind anyway.
+func (c *conversation) forgotten(key uint64, node quorum.NodeID, err error, now func() time.Duration) (due time.Duration) {
 	if !c.lock(key) {
-		return
+		return never
 	}
 	defer c.mu.Unlock()
-	if t := c.target(node); t != nil {
-		t.err = err
+	t := c.target(node)
+	if t == nil {
+		return never
 	}
+	t.err = err
+	t.waiting = true
+	if time.Duration(c.due.Load()) != never {
+		return never
+	}
+	due = now() + FirstResend
+	c.mu.backoff = FirstResend
+	c.due.Store(int64(due))
+	return due
 }
 
 // unfinished is what Ask returns when the conversation ended for a cause.

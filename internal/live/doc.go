@@ -48,8 +48,17 @@
 // one with open watches, causes no wake-ups. When a node's connection comes
 // (back) up, PeerUp sends it at once what it hasn't answered yet.
 //
-// A node that has answered, by a refusal too, isn't asked again, unless it is
-// redirected.
+// A node that has answered, by a refusal too, isn't asked again while its
+// connection lives, unless it is redirected. When a connection with it ends,
+// PeerDown makes it one that hasn't answered: with the connection, the node
+// has forgotten whom to tell what comes next.
+//
+// # Mailboxes
+//
+// A mailbox exists from the first envelope, or from the first Receive. A scope
+// that receives from one owns it until it ends; then the mailbox goes, or, if
+// something waits in it, waits for its next owner. What arrives makes at most
+// [MaxMailboxes] of them, and fills each up to [MaxMail].
 //
 // # How a scope ends
 //

@@ -178,6 +178,46 @@ func TestPeerUpResendsAtOnce(t *testing.T) {
 	})
 }
 
+// TestPeerDownAsksAgain: with its connection, a node that has answered has
+// forgotten the conversation.
+func TestPeerDownAsksAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		sent := 0
+		a := ask(r, nodes("a", "b"), func(c env.Conversation, _ quorum.NodeID, m env.Message) bool {
+			sent = c.Sent("a")
+			return m == number(9)
+		})
+		id := l.want(t, "0s a 1; 0s b 1").conversation
+		r.Deliver("a", id, number(0))
+		r.Deliver("b", id, number(0))
+		time.Sleep(time.Minute)
+		reset := errors.New("reset")
+		r.PeerDown("a", reset)
+		r.PeerDown("c", reset) // wasn't asked
+		r.PeerUp("b")          // has answered, and nothing has ended
+		l.want(t, "")
+		time.Sleep(time.Millisecond)
+		r.PeerUp("a")
+		again := l.want(t, "1m0.001s a 1")
+		if again.conversation != id {
+			t.Errorf("asked again as conversation %#x, first as %#x", again.conversation, id)
+		}
+		time.Sleep(time.Second)
+		l.want(t, "1m0.25s a 1; 1m0.75s a 1") // it may be lost on the new one too
+		r.Deliver("a", id, number(0))
+		time.Sleep(time.Minute)
+		l.want(t, "")
+		// Without PeerUp, the sweeper tries.
+		r.PeerDown("a", reset)
+		time.Sleep(time.Second)
+		l.want(t, "2m1.251s a 1; 2m1.751s a 1")
+		r.Deliver("b", id, number(9))
+		if err := <-a.result; err != nil || sent != 6 {
+			t.Errorf("Ask returned %v, and a was sent %d copies, want 6", err, sent)
+		}
+	})
+}
+
 func TestOnlyAnswersOfNodesThatWereAsked(t *testing.T) {
 	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
 		var heard []string
@@ -513,19 +553,22 @@ func TestMail(t *testing.T) {
 	})
 }
 
-// TestMailboxHasOneOwner: two tasks that receive from one mailbox are a mistake
-// that must show.
-func TestMailboxHasOneOwner(t *testing.T) {
+// TestMailboxesGoWithTheirTasks: what tasks have received from and emptied
+// leaves room for other mailboxes.
+func TestMailboxesGoWithTheirTasks(t *testing.T) {
 	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
 		e := r.Scope(t.Context())
-		go e.Receive("box")
-		synctest.Wait()
-		defer func() {
-			if recover() == nil {
-				t.Error("a second Receive on a mailbox didn't panic")
+		for n := range live.MaxMailboxes + 10 {
+			box := env.Mailbox(strconv.Itoa(n))
+			r.Mail(box, env.Envelope{})
+			if err := e.Go("task", func(e env.Env) error { _, err := e.Receive(box); return err }).Join(); err != nil {
+				t.Fatal(err)
 			}
-		}()
-		e.Receive("box")
+			synctest.Wait()
+		}
+		if got := r.Stats().MailDropped; got != 0 {
+			t.Errorf("%d envelopes were dropped", got)
+		}
 	})
 }
 

@@ -94,7 +94,7 @@ func New(c Config) *Runtime {
 	r.ids.lo = binary.BigEndian.Uint16(seed[8:])
 	r.table.init(binary.BigEndian.Uint64(seed[10:]) >> (64 - generationBits))
 	r.sweep.init()
-	r.mail.boxes = make(map[env.Mailbox]*mailbox)
+	r.mail.mu.boxes = make(map[env.Mailbox]*mailbox)
 	r.running.Go(func() { r.sweepUntilStopped() })
 	return r
 }
@@ -170,9 +170,10 @@ func (r *Runtime) transmit(c *conversation, key uint64, out []outgoing) {
 	}
 }
 
-// PeerUp is told that a connection to a node has come up, and is usable. What
-// the node was asked and hasn't answered is sent to it again, before PeerUp
-// returns.
+// PeerUp is told that there is a usable connection to a node: a new one, or
+// one that is left after PeerDown. What the node was asked and hasn't
+// answered, or has forgotten with a connection that ended, is sent to it
+// again, before PeerUp returns.
 func (r *Runtime) PeerUp(id quorum.NodeID) {
 	var buf [4]outgoing
 	for c := range r.table.all() {
@@ -190,14 +191,23 @@ func (r *Runtime) PeerUp(id quorum.NodeID) {
 // network doesn't say why.
 var errDown = errors.New("the connection ended")
 
-// PeerDown is told that the last connection to a node has ended, or that none
-// could be made, and why. Conversations that end unfinished report it.
+// PeerDown is told that a connection to a node has ended, or that none could
+// be made, and why, after the last Deliver of what came over it. Conversations
+// that end unfinished report it. Those that go on ask the node again, even if
+// it has answered: at once when PeerUp is called next, and otherwise before
+// long, in the hope that the Network takes it.
+//
+// Where two connections to one node overlap, the end of either must be told,
+// since a conversation hangs on the one over which it was asked. It goes on at
+// once if PeerUp is called when another one is left.
 func (r *Runtime) PeerDown(id quorum.NodeID, err error) {
 	if err == nil {
 		err = errDown
 	}
 	for c := range r.table.all() {
-		c.trouble(c.key.Load(), id, err)
+		if due := c.forgotten(c.key.Load(), id, err, r.now); due != never {
+			r.sweep.expect(due)
+		}
 	}
 }
 

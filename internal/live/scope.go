@@ -15,8 +15,9 @@ import (
 
 // scope is the Env of one operation or task.
 type scope struct {
-	r   *Runtime
-	ctx context.Context
+	r         *Runtime
+	ctx       context.Context
+	mailboxes []env.Mailbox // that it owns; guarded by postOffice.mu
 }
 
 // err returns why the scope ended, nil if it hasn't.
@@ -169,10 +170,13 @@ func (s *scope) Go(name string, f func(env.Env) error) env.Task {
 
 // Receive implements env.Env.
 func (s *scope) Receive(m env.Mailbox) ([]env.Envelope, error) {
-	box := s.r.mail.own(m)
-	defer box.disown()
+	if err := s.err(); err != nil {
+		return nil, err
+	}
+	box := s.r.mail.own(m, s)
 	for {
 		if err := s.err(); err != nil {
+			box.signal() // the token that woke us may be meant for the next owner
 			return nil, err
 		}
 		if got := box.takeAll(); len(got) > 0 {
