@@ -16,12 +16,15 @@ import (
 // error but ErrFull means that the node can't go on.
 type View interface {
 	// Load returns the record of a key, the zero Record if there is none.
-	// withValue false allows it to leave the value out.
+	// withValue false allows it to leave the value out. The value must not be
+	// changed, by anybody: it may be the store's own.
 	Load(key Key, withValue bool) (Record, env.Position, error)
 
 	// Store appends a record and returns the position behind it. It sees to
 	// nothing but the append: whether the tag is larger is the caller's rule.
 	// The record is visible to Load at once, and durable when the journal is.
+	// The value is copied: an implementation keeps no reference to it, as it
+	// may be part of a buffer that is used again.
 	Store(key Key, r Record) (env.Position, error)
 
 	// Scan calls each, in order of the keys, with the tag of every key that

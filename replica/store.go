@@ -10,7 +10,8 @@ import (
 //
 // Steps read and write through the views, and Cut, on one goroutine. Commit
 // makes what they wrote durable on another goroutine, at the same time as the
-// next steps.
+// next steps. A store copies the values that it is given, and those that it
+// returns nobody may change, which abd.View says of either.
 type Store interface {
 	abd.View
 
