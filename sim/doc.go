@@ -35,6 +35,14 @@
 // time, and what the step sent leaves as soon as the disk is durable up to its
 // position.
 //
+// What is asked is bound to a connection, of which there is one between any
+// two processes that live and are on the network. When it ends, the far end
+// has forgotten whom to answer, and when there is a new one, whatever waits is
+// asked over it at once. The connections of a process end with its life, or
+// with its time on the network. What is on its way to it then is lost; what it
+// has sent still arrives, as in reality, where it may have been received before
+// anybody noticed. But an answer of that kind doesn't count as one.
+//
 // # What can be relied on
 //
 // The same seed and the same driver give the same run, event by event, in any
