@@ -3,13 +3,9 @@ package history
 import (
 	"cmp"
 	"container/heap"
-	"math"
 	"slices"
 	"time"
 )
-
-// always is a time before all others.
-const always = time.Duration(math.MinInt64)
 
 // window is a span of time in which a delete must take effect to explain a
 // read that found nothing, or in which a delete can take effect.
@@ -33,18 +29,18 @@ func (r *register) absence() *Violation {
 		if v := r.around(op.Call, end); v != nil {
 			return r.resurrected(at, v)
 		}
-		deletes = append(deletes, window{place: at, from: op.Call, to: r.outside(end)})
+		deletes = append(deletes, window{place: at, from: op.Call, to: end})
 	}
 	var reads []window
 	slices.SortFunc(r.absent, func(a, b int) int { return cmp.Compare(r.h[a].Call, r.h[b].Call) })
-	next, from, behind := 0, always, -1
+	next, from, behind := 0, time.Duration(0), -1
 	for _, at := range r.absent {
 		op := &r.h[at]
 		if v := r.around(op.Call, op.Return); v != nil {
 			return r.lostValue(at, v)
 		}
 		for ; next < len(r.zones) && r.zones[next].first < op.Call; next++ {
-			if r.zones[next].last > from || behind < 0 {
+			if behind < 0 || r.zones[next].last > from {
 				from, behind = r.zones[next].last, next
 			}
 		}
@@ -78,7 +74,8 @@ func (r *register) assign(reads, deletes []window) *Violation {
 	var (
 		open   byEnd
 		next   int
-		latest = always // point
+		latest time.Duration // point: each is later than those before
+		any    bool          // of them
 		used   []use
 	)
 	for i := range reads {
@@ -87,9 +84,9 @@ func (r *register) assign(reads, deletes []window) *Violation {
 			heap.Push(&open, &deletes[next])
 		}
 		for len(open) > 0 && open[0].to < read.to {
-			latest = max(latest, heap.Pop(&open).(*window).to)
+			latest, any = heap.Pop(&open).(*window).to, true
 		}
-		if latest >= read.from {
+		if any && latest >= read.from {
 			continue
 		}
 		if len(open) == 0 {
@@ -100,7 +97,7 @@ func (r *register) assign(reads, deletes []window) *Violation {
 			u.reach = max(u.reach, used[len(used)-1].reach)
 		}
 		used = append(used, u)
-		latest = read.to
+		latest, any = read.to, true
 	}
 	return nil
 }

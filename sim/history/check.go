@@ -26,9 +26,9 @@ func Check(h History) (*Violation, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := register{h: h, byValue: make(map[string]int)}
-	for _, part := range parts {
-		v, err := r.check(part)
+	r := register{h: h}
+	for _, p := range parts {
+		v, err := r.check(p)
 		if v != nil || err != nil {
 			return v, err
 		}
@@ -36,31 +36,42 @@ func Check(h History) (*Violation, error) {
 	return nil, nil
 }
 
-// partition returns, for each key in order of appearance, the places of its
-// operations in h, after a look at each.
-func partition(h History) ([][]int, error) {
+// part is what a history has on one key.
+type part struct {
+	places []int // in the history, of all operations
+	writes int   // how many of them are writes
+}
+
+// partition returns the part of each key, in order of appearance, after a
+// look at each operation.
+func partition(h History) ([]part, error) {
 	number := make(map[string]int)
+	var parts []part
 	var counts []int
 	keys := make([]int, len(h))
 	for i := range h {
-		if reason := h[i].wrong(); reason != "" {
-			return nil, &InvalidError{At: i, Operation: h[i], Reason: reason}
+		op := &h[i]
+		if reason := op.wrong(); reason != "" {
+			return nil, &InvalidError{At: i, Operation: *op, Reason: reason}
 		}
-		k, ok := number[h[i].Key]
+		k, ok := number[op.Key]
 		if !ok {
-			k = len(counts)
-			number[h[i].Key] = k
-			counts = append(counts, 0)
+			k = len(parts)
+			number[op.Key] = k
+			parts, counts = append(parts, part{}), append(counts, 0)
 		}
 		keys[i] = k
 		counts[k]++
+		if op.Kind == Write {
+			parts[k].writes++
+		}
 	}
-	parts, all := make([][]int, len(counts)), make([]int, len(h))
+	all := make([]int, len(h))
 	for k, n := range counts {
-		parts[k], all = all[:0:n], all[n:]
+		parts[k].places, all = all[:0:n], all[n:]
 	}
 	for i, k := range keys {
-		parts[k] = append(parts[k], i)
+		parts[k].places = append(parts[k].places, i)
 	}
 	return parts, nil
 }

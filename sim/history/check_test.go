@@ -90,6 +90,11 @@ func TestCheck(t *testing.T) {
 		{"written while deleted", "1-2 c1 write a\n3-8 c1 delete\n3-8 c2 write b\n9-10 c2 read -\n11-12 c2 read -", ""},
 		{"deleted or written, not both",
 			"1-2 c1 write a\n3-8 c1 delete\n3-8 c2 write b\n9-10 c2 read -\n11-12 c2 read b", history.LostValue},
+		{"a delete that could only come while there is another value",
+			"1-2 c1 write a\n5-15 c2 read -\n12-30 c3 delete\n7-10 c1 write b\n20-21 c1 read b", history.Unexplained},
+		{"before all time", "-9223372036854775808--9223372036854775808 c1 write a\n1-2 c2 read -", history.Unexplained},
+		{"until the end of time",
+			"1-9223372036854775807 c1 write a\n1-9223372036854775807 c1 read a\n1-9223372036854775807 c1 read -", ""},
 		{"reads that never ended", "1- c1 read - unknown\n3-4 c2 read - failed", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,6 +106,9 @@ func TestCheck(t *testing.T) {
 			var got history.Rule
 			if v != nil {
 				got = v.Rule
+				if err := proven(v); err != nil {
+					t.Errorf("%v\n%v", err, v)
+				}
 			}
 			if got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)

@@ -177,19 +177,11 @@ func (p *parser) field(f field, op *Operation, names names) (bool, error) {
 	case fieldValue:
 		op.Value = string(text)
 	case fieldOp:
-		for op.Kind = Read; op.Kind.String() != string(text); op.Kind++ {
-			if op.Kind == Delete {
-				return false, fmt.Errorf("it is read, write or delete, not %s", quote(string(text)))
-			}
-		}
+		err = op.Kind.UnmarshalText(text)
 	case fieldOutcome:
-		for op.Outcome = OK; op.Outcome.String() != string(text); op.Outcome++ {
-			if op.Outcome == Unknown {
-				return false, fmt.Errorf("it is ok, failed or unknown, not %s", quote(string(text)))
-			}
-		}
+		err = op.Outcome.UnmarshalText(text)
 	}
-	return true, nil
+	return true, err
 }
 
 // integer reads a whole number of 64 bits.

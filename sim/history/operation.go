@@ -1,6 +1,8 @@
 package history
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"time"
 )
@@ -26,6 +28,25 @@ func (k Kind) String() string {
 		return "delete"
 	}
 	return "kind " + strconv.Itoa(int(k))
+}
+
+// MarshalText returns the kind's name. The error says that it has none.
+func (k Kind) MarshalText() ([]byte, error) {
+	if k < Read || k > Delete {
+		return nil, errors.New("there is no " + k.String())
+	}
+	return []byte(k.String()), nil
+}
+
+// UnmarshalText takes a kind's name.
+func (k *Kind) UnmarshalText(name []byte) error {
+	for kind := Read; kind <= Delete; kind++ {
+		if kind.String() == string(name) {
+			*k = kind
+			return nil
+		}
+	}
+	return fmt.Errorf("it is read, write or delete, not %s", quote(string(name)))
 }
 
 // Outcome is what the client was told about an operation.
@@ -54,6 +75,25 @@ func (o Outcome) String() string {
 		return "unknown"
 	}
 	return "outcome " + strconv.Itoa(int(o))
+}
+
+// MarshalText returns the outcome's name. The error says that it has none.
+func (o Outcome) MarshalText() ([]byte, error) {
+	if o < OK || o > Unknown {
+		return nil, errors.New("there is no " + o.String())
+	}
+	return []byte(o.String()), nil
+}
+
+// UnmarshalText takes an outcome's name.
+func (o *Outcome) UnmarshalText(name []byte) error {
+	for outcome := OK; outcome <= Unknown; outcome++ {
+		if outcome.String() == string(name) {
+			*o = outcome
+			return nil
+		}
+	}
+	return fmt.Errorf("it is ok, failed or unknown, not %s", quote(string(name)))
 }
 
 // Operation is one operation on one register, as its client saw it.

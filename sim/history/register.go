@@ -17,8 +17,10 @@ type register struct {
 	h History
 	// part holds the places of the key's operations.
 	part []int
-	// byValue holds the index of each value in values.
+	// byValue holds the index of each value in values. It has had room for
+	// so many.
 	byValue map[string]int
+	room    int
 	values  []value
 	// zones are the values that the register had, in the order of first.
 	zones []value
@@ -42,11 +44,18 @@ type value struct {
 	there bool
 }
 
-// check judges the key whose operations are at the places of part.
-func (r *register) check(part []int) (*Violation, error) {
-	r.part = part
-	clear(r.byValue)
-	r.values, r.zones, r.held = r.values[:0], r.zones[:0], r.held[:0]
+// check judges a key.
+func (r *register) check(p part) (*Violation, error) {
+	r.part = p.places
+	if p.writes > r.room || p.writes < r.room/4 {
+		// To clear a map takes as long as it has room: one large register
+		// would burden all small ones after it.
+		r.byValue, r.room = make(map[string]int, p.writes), p.writes
+	} else {
+		clear(r.byValue)
+	}
+	r.values = slices.Grow(r.values[:0], p.writes)
+	r.zones, r.held = r.zones[:0], r.held[:0]
 	r.absent, r.deletes = r.absent[:0], r.deletes[:0]
 	if err := r.writes(); err != nil {
 		return nil, err
@@ -72,11 +81,11 @@ func (r *register) writes() error {
 		case op.Kind == Delete && op.Outcome != Failed:
 			r.deletes = append(r.deletes, at)
 		case op.Kind == Write:
-			if _, twice := r.byValue[op.Value]; twice {
+			r.byValue[op.Value] = len(r.values)
+			if len(r.byValue) == len(r.values) {
 				return &InvalidError{At: at, Operation: *op, Reason: "its value was already written to this key, " +
 					"so reads of it don't tell what they saw"}
 			}
-			r.byValue[op.Value] = len(r.values)
 			r.values = append(r.values, value{write: at, first: end, last: op.Call, firstOp: at, lastOp: at,
 				there: op.Outcome == OK})
 		}

@@ -40,7 +40,11 @@ func (v *Violation) String() string {
 	}
 	gap(table, len(v.Register)-next)
 	table.Flush()
-	return b.String()
+	var page strings.Builder
+	for line := range strings.Lines(b.String()) {
+		page.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return page.String()
 }
 
 // gap says that n operations aren't shown.

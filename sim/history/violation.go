@@ -29,8 +29,9 @@ type Violation struct {
 	// Detail tells it of the operations at hand, in a sentence. #3 is the
 	// third operation in Register.
 	Detail string
-	// Operations are the proof, in the order of their calls: they alone,
-	// without the rest of the history, aren't linearizable.
+	// Operations are the proof, in the order of their calls: they alone
+	// aren't linearizable, and neither are they with all other deletes of the
+	// key, whatever else is left out of the history.
 	Operations []Operation
 	// Register is the whole history of the key, in the order of calls.
 	Register []Operation
