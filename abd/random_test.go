@@ -18,8 +18,8 @@ var seed = flag.Int64("seed", -1, "run TestRandomRuns with this seed only")
 const randomSeeds = 150
 
 // TestRandomRuns lets a few clients write, delete and read one register while
-// messages are lost, doubled and overtaken, and nodes and clients die and come
-// back. What they saw must be linearizable.
+// messages are lost, doubled and overtaken, or reach a minimal quorum at first,
+// and nodes and clients die and come back. What they saw must be linearizable.
 func TestRandomRuns(t *testing.T) {
 	for n := range int64(randomSeeds) {
 		if *seed >= 0 {
@@ -105,6 +105,11 @@ func newRandomRun(t *testing.T, seed uint64, rules replica.Rules) *randomRun {
 		},
 	})
 	t.Cleanup(r.world.Close)
+	if seed%8 >= 4 {
+		r.world.Narrow(func(_ *sim.Process, req env.Message) (quorum.Configurations, sim.Need) {
+			return r.registers.Configurations, sim.Needs(req)
+		})
+	}
 	for _, id := range c.Members() {
 		if _, err := r.world.AddNode(id, r.boot); err != nil {
 			t.Fatal(err)
