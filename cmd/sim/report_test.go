@@ -94,8 +94,13 @@ func TestSummaryPairsOnlyWhatBothHave(t *testing.T) {
 	for _, c := range [][2]optional{{{1, true}, {2, true}}, {{3, true}, {}}, {{2, true}, {2.5, true}}} {
 		s.add([]record{{values: []optional{c[0]}}, {side: 1, values: []optional{c[1]}}}, replay)
 	}
+	// Nor does a run count that a violation has cut short.
+	s.add([]record{{values: []optional{{99, true}}, violation: &scenario.Violation{}}, {side: 1, values: []optional{{3, true}}}}, replay)
 	if n := s.samples[0][0].N(); n != 3 {
 		t.Errorf("%d values of the base, want 3", n)
+	}
+	if n := s.samples[1][0].N(); n != 3 || s.totals.violations != 1 || s.totals.runs != 8 {
+		t.Errorf("%d values of the other, want 3; totals %+v", n, s.totals)
 	}
 	if d := s.pairs[0].Difference(); d.N != 2 || d.Mean != 0.75 {
 		t.Errorf("the difference is %+v, want 0.75 of 2", d)

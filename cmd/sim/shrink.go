@@ -17,9 +17,7 @@ const goFormat cli.Format = "go"
 const (
 	flagRuns = "runs"
 	flagPlan = "plan"
-	// Tries of a shrink, by default and at most.
-	defaultRuns = 400
-	maxRuns     = 1_000_000
+	maxRuns  = 1_000_000
 )
 
 func shrink() *urfave.Command {
@@ -52,7 +50,7 @@ when there is nothing to shrink: the run keeps all promises.`,
 
 func runsFlag() urfave.Flag {
 	return &urfave.IntFlag{
-		Name: flagRuns, Value: defaultRuns, Usage: "try up to `N` smaller plans",
+		Name: flagRuns, Value: scenario.DefaultShrinkRuns, Usage: "try up to `N` smaller plans",
 		Action: func(_ *urfave.Context, n int) error {
 			if n < 1 || n > maxRuns {
 				return cli.Usagef("--%s must be from 1 to %d, not %d", flagRuns, maxRuns, n)
@@ -161,13 +159,14 @@ func printShrunk(c *urfave.Context, before, after scenario.Plan, r scenario.Resu
 	table := cli.NewTable(w, "", "BEFORE", "AFTER")
 	for _, row := range []struct {
 		name     string
-		from, to int
+		from, to any
 	}{
 		{"faults", len(before.Decisions), len(after.Decisions)},
 		{"clusters", from.Clusters, to.Clusters},
 		{"nodes", from.Nodes, to.Nodes},
-		{"clients", from.Clients, to.Clients},
+		{"clients", from.Clusters*from.Clients - len(before.Idle), to.Clusters*to.Clients - len(after.Idle)},
 		{"keys", from.Keys, to.Keys},
+		{"duration", from.Duration, to.Duration},
 	} {
 		if err := table.Row(row.name, fmt.Sprint(row.from), fmt.Sprint(row.to)); err != nil {
 			return err
@@ -176,10 +175,13 @@ func printShrunk(c *urfave.Context, before, after scenario.Plan, r scenario.Resu
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nof %s operations, what is left:\n", grouped(r.Figures.Operations()))
+	fmt.Fprintf(w, "\n%s operations ended before the promise was broken. The faults that are left:\n", grouped(r.Figures.Operations()))
 	for _, d := range after.Decisions {
 		fmt.Fprintf(w, "  %v\n", d)
 	}
-	_, err := fmt.Fprintf(w, "\nit breaks a promise:\n%s\n", indent(r.Violation.Error()))
+	if len(after.Decisions) == 0 {
+		fmt.Fprintln(w, "  none")
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", indent(r.Violation.Error()))
 	return err
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -110,20 +109,11 @@ func runSide(sides []side, at int, seed uint64, all []figure, o scenario.Options
 	return r
 }
 
-// runPlan runs a plan. A panic in what is simulated is a broken promise, of
-// the seed that it happened with, and no reason to lose the results of others.
-func runPlan(s side, seed uint64, o scenario.Options) (result scenario.Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			result.Violation = &scenario.Violation{Rule: "panic", Text: fmt.Sprint(p), Operations: string(debug.Stack())}
-		}
-	}()
-	plan := s.plan
-	if plan == nil {
-		drawn := s.scenario.Draw(seed)
-		plan = &drawn
+func runPlan(s side, seed uint64, o scenario.Options) (scenario.Result, error) {
+	if s.plan != nil {
+		return scenario.Run(*s.plan, o)
 	}
-	return scenario.Run(*plan, o)
+	return scenario.Run(s.scenario.Draw(seed), o)
 }
 
 // totals are sums over runs, and how long they took.

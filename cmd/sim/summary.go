@@ -36,7 +36,8 @@ func newSummary(title string, seeds seedRange, sides []side, all []figure) *summ
 }
 
 // add takes the records of one seed, one of each side. Seeds must come in
-// their order: sums of floating-point numbers depend on it.
+// their order: sums of floating-point numbers depend on it. The means are over
+// runs that kept all promises.
 func (s *summary) add(records []record, replay func(seed uint64) string) {
 	s.done++
 	for i := range records {
@@ -48,6 +49,9 @@ func (s *summary) add(records []record, replay func(seed uint64) string) {
 		for kind, n := range r.count {
 			s.count[i][kind] += n
 		}
+		if r.violation != nil {
+			continue // it was cut short, and its figures are those of no run
+		}
 		for j, v := range r.values {
 			if v.ok {
 				s.samples[i][j].Add(v.value)
@@ -56,7 +60,7 @@ func (s *summary) add(records []record, replay func(seed uint64) string) {
 	}
 	for j := range s.pairs {
 		base, other := records[0].values[j], records[1].values[j]
-		if base.ok && other.ok {
+		if base.ok && other.ok && records[0].violation == nil && records[1].violation == nil {
 			s.pairs[j].Add(base.value, other.value)
 		}
 	}

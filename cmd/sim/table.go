@@ -99,8 +99,8 @@ func (t *tableReporter) headline(s *summary) {
 // means prints a column for each kind of operations.
 func (t *tableReporter) means(s *summary) error {
 	kinds := s.kinds()
-	if len(kinds) == 0 {
-		return nil
+	if len(kinds) == 0 || s.totals.violations == s.totals.runs {
+		return nil // nothing was measured
 	}
 	heads := []string{"MEAN OVER SEEDS"}
 	for _, kind := range kinds {
@@ -148,6 +148,9 @@ func (t *tableReporter) whole(s *summary) error {
 
 // differences prints a row for each figure.
 func (t *tableReporter) differences(s *summary) error {
+	if s.totals.violations == s.totals.runs {
+		return nil
+	}
 	fmt.Fprintln(t.w)
 	table := cli.NewTable(t.w, "MEAN OVER SEEDS", strings.ToUpper(s.sides[0].label), strings.ToUpper(s.sides[1].label), "DIFFERENCE", "CHANGE")
 	for i := range s.figures {
