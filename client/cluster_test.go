@@ -40,7 +40,7 @@ func newCluster(dir string, replicas int, spec identity.Spec) (*cluster, error) 
 		return nil, err
 	}
 	for i, port := range ports {
-		m := identity.MemberSpec{Name: string(rune('a' + i)), Address: fmt.Sprintf("127.0.0.1:%d", port)}
+		m := identity.MemberSpec{Name: string(rune('a' + i)), Address: loopback(port)}
 		spec.Members = append(spec.Members, m)
 	}
 	spec.Prepare = func(dir string) error { return store.Create(store.Config{Dir: dir, SegmentBytes: segmentBytes}) }
@@ -76,6 +76,8 @@ func freePorts(n int) ([]int, error) {
 	}
 	return ports, nil
 }
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 func (c *cluster) start(names ...string) error {
 	for _, name := range names {
@@ -139,12 +141,14 @@ func (h harness) open() *client.Client {
 	return openClient(h.t, h.clientConfig())
 }
 
+// clientConfig is a config with which nothing fails for want of time.
 func (h harness) clientConfig() client.Config {
 	h.t.Helper()
 	cfg, err := h.config()
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	cfg.Timeout = patience
 	return cfg
 }
 

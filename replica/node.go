@@ -65,6 +65,7 @@ func New(cfg Config, store Store) (*Node, error) {
 		store:     store,
 		registers: abd.NewReplica(store, cfg.MaxValue, cfg.Rules.ABD),
 		member:    slices.Contains(cfg.Configurations.Members(), cfg.Self),
+		appended:  store.Cut(), // cuts nothing, and tells where an earlier life ended
 	}, nil
 }
 

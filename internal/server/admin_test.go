@@ -206,26 +206,69 @@ func TestTheEndOfTheCertificateIsLogged(t *testing.T) {
 // expire gives an open folder a certificate that has ended.
 func expire(n node, f *identity.Folder) {
 	n.t.Helper()
-	ca, err := identity.LoadCA(filepath.Join(n.dir, "ca"))
+	ca, certificate, key := n.renew(f, identity.Request{Now: time.Now().Add(-3 * time.Hour), Validity: 2 * time.Hour})
+	var err error
+	if f.Credentials, err = identity.ParseCredentials(ca, certificate, key); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// renew makes another certificate for the node, and returns PEM.
+func (n node) renew(f *identity.Folder, r identity.Request) (ca, certificate, key []byte) {
+	n.t.Helper()
+	authority, err := identity.LoadCA(filepath.Join(n.dir, "ca"))
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	keyPEM, err := os.ReadFile(filepath.Join(f.Dir, identity.FileKey))
+	if key, err = os.ReadFile(filepath.Join(f.Dir, identity.FileKey)); err != nil {
+		n.t.Fatal(err)
+	}
+	block, _ := pem.Decode(key)
+	private, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	block, _ := pem.Decode(keyPEM)
-	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
+	r.Role, r.Name, r.Key = identity.RoleNode, f.Name, private.(ed25519.PrivateKey).Public().(ed25519.PublicKey)
+	if certificate, err = authority.Issue(r); err != nil {
 		n.t.Fatal(err)
 	}
-	public := key.(ed25519.PrivateKey).Public().(ed25519.PublicKey)
-	certificate, err := ca.Issue(identity.Request{Role: identity.RoleNode, Name: f.Name, Key: public,
-		Now: time.Now().Add(-3 * time.Hour), Validity: 2 * time.Hour})
-	if err != nil {
-		n.t.Fatal(err)
+	return authority.Certificate(), certificate, key
+}
+
+// TestACertificateIsReplacedWithoutARestart puts another certificate into the
+// folder of a running node.
+func TestACertificateIsReplacedWithoutARestart(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, identity.Spec{})
+	var log logbook
+	cfg := n.config()
+	cfg.Metrics = "127.0.0.1:0"
+	cfg.Log = log.log()
+	s := n.start(cfg)
+	const name = "atoll_certificate_expiry_seconds"
+	before := metric(t, s, name)
+
+	_, certificate, _ := n.renew(cfg.Folder, identity.Request{Now: time.Now(), Validity: 48 * time.Hour})
+	path := filepath.Join(cfg.Folder.Dir, identity.FileCertificate)
+	if err := os.WriteFile(path+".new", certificate, 0o644); err != nil {
+		t.Fatal(err)
 	}
-	if f.Credentials, err = identity.ParseCredentials(ca.Certificate(), certificate, keyPEM); err != nil {
-		n.t.Fatal(err)
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody tells when the node looks, which is at most once a second.
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for metric(t, s, name) == before {
+		if <-tick.C; time.Now().After(deadline) {
+			t.Fatal("the new certificate isn't used")
+		}
+	}
+	if !strings.Contains(log.String(), "new credentials in use") {
+		t.Errorf("logged: %s", log.String())
+	}
+	if _, err := n.client().Put(t.Context(), "k", nil); err != nil {
+		t.Error(err)
 	}
 }

@@ -124,9 +124,8 @@ func (n node) client() *client.Client {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c, err := client.Open(ctx, cfg)
+	cfg.Timeout = patience
+	c, err := client.Open(context.Background(), cfg)
 	if err != nil {
 		n.t.Fatal(err)
 	}

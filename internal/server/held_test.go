@@ -141,8 +141,12 @@ func TestHeldIsBounded(t *testing.T) {
 				if admitted() {
 					t.Fatal("admitted more than the limit")
 				}
-				if !h.await() || admitted() {
-					t.Fatal("what is being committed still counts")
+				if !h.await() {
+					t.Fatal("closed")
+				}
+				// What is being committed still counts.
+				if another := finishes(func() { h.admit() }); admitted() || another() {
+					t.Fatal("admitted more while a commit lasts")
 				}
 				if free := h.release(1, nil); len(free) != len(test.outs) {
 					t.Errorf("released %d, want %d", len(free), len(test.outs))

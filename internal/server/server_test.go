@@ -64,7 +64,7 @@ func TestDescribeAndStatus(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, identity.Spec{MaxValue: 1000})
 	cfg := n.config()
-	n.start(cfg)
+	first := n.start(cfg)
 	p := n.dial(nil)
 	p.ask(putOf("k", "v"))
 	d, ok := p.ask(&replica.Describe{}).(*replica.Description)
@@ -75,6 +75,15 @@ func TestDescribeAndStatus(t *testing.T) {
 	s, ok := p.ask(&replica.StatusQuery{}).(*replica.Status)
 	if !ok || s.Version != "test" || s.Process == 0 || s.Uptime <= 0 || s.Usage.Keys != 1 || s.Appended != s.Durable || s.Durable == 0 {
 		t.Errorf("its status is %+v", s)
+	}
+
+	// What was durable is so from the start.
+	n.stop(first)
+	n.start(n.config())
+	p = n.dial(nil)
+	again, ok := p.ask(&replica.StatusQuery{}).(*replica.Status)
+	if !ok || again.Usage.Keys != 1 || again.Appended != s.Appended || again.Durable != s.Durable {
+		t.Errorf("after a restart its status is %+v, it was %+v", again, s)
 	}
 }
 
