@@ -30,6 +30,7 @@ func (d *Disk) Image() *Disk {
 	image.damaged = maps.Clone(d.damaged)
 	image.undo = slices.Clone(d.undo)
 	image.groups = slices.Clone(d.groups)
+	image.victim, image.strike = "", nil // the next write is no part of it
 	image.LoseUnsynced(0)
 	return &image
 }

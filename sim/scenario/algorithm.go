@@ -72,21 +72,11 @@ type Traits struct {
 	Settles bool
 	// Needs says which quorum must have answered a request before its
 	// conversation may end. Nil: nothing is checked.
-	Needs func(request env.Message) Need
+	Needs func(request env.Message) sim.Need
 	// Size returns the encoded size in bytes of a message that
 	// internal/wire doesn't know. Nil: such messages count as empty.
 	Size func(m env.Message) int
 }
-
-// Need is the quorum that a conversation must not end without.
-type Need uint8
-
-// The needs of conversations.
-const (
-	NeedsNone Need = iota
-	NeedsRead
-	NeedsWrite
-)
 
 // Algorithms returns the algorithms that scenarios can name.
 func Algorithms() []Algorithm {

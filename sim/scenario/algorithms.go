@@ -21,7 +21,7 @@ func (ABD) About() string {
 
 // Traits implements Algorithm.
 func (ABD) Traits() Traits {
-	return Traits{Tags: true, Settles: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, Needs: abdNeeds}
+	return Traits{Tags: true, Settles: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, Needs: sim.Needs}
 }
 
 // Node implements Algorithm.
@@ -38,17 +38,6 @@ func (ABD) Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper
 // Client implements Algorithm.
 func (ABD) Client(c Cluster) Client {
 	return &abd.Registers{Configurations: c.Configurations, MaxValue: c.MaxValue, Rules: c.Mutants.Replica.ABD}
-}
-
-// abdNeeds says which quorum must answer the requests of package abd.
-func abdNeeds(request env.Message) Need {
-	switch request.(type) {
-	case *abd.Get, *abd.List:
-		return NeedsRead
-	case *abd.Put:
-		return NeedsWrite
-	}
-	return NeedsNone
 }
 
 // WriteBack is ABD with reads that always write back what they found:
@@ -92,7 +81,7 @@ func (SingleWriterABD) About() string {
 
 // Traits implements Algorithm.
 func (SingleWriterABD) Traits() Traits {
-	return Traits{Tags: true, Settles: true, SingleWriter: true, ReadRounds: 2, WriteRounds: 2, Needs: abdNeeds}
+	return Traits{Tags: true, Settles: true, SingleWriter: true, ReadRounds: 2, WriteRounds: 2, Needs: sim.Needs}
 }
 
 // Client implements Algorithm.

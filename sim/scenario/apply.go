@@ -1,8 +1,11 @@
 package scenario
 
 import (
+	"errors"
+	"slices"
 	"time"
 
+	"atoll/env"
 	"atoll/quorum"
 	"atoll/sim"
 )
@@ -10,7 +13,7 @@ import (
 // happen begins a fault on one process.
 func (r *run) happen(d Decision, x *process, to []*process) {
 	switch d.Do {
-	case "crash", "powerloss", "lose":
+	case "crash", "powerloss", "torn", "lose":
 		x.down++
 		r.kill(d, x)
 	case "pause":
@@ -31,15 +34,22 @@ func (r *run) happen(d Decision, x *process, to []*process) {
 		}
 	case "gray":
 		x.gray += d.N
-		x.p.Gray(r.times(x.gray))
+		x.p.Gray(times(r.s.Network.Delay, x.gray))
 	case "stall":
 		x.stalled++
 		x.p.Stall()
 	case "full":
 		x.full++
-		x.p.Disk().Limit = max(1, x.p.Disk().Usage().Bytes)
+		x.p.Disk().Fill()
 	case "damage":
 		x.p.Disk().Damage(keyOf(d.Key))
+	case "misdirect":
+		x.p.Disk().Misdirect(keyOf(d.Key))
+	case "failsync":
+		x.p.FailSync()
+	case "slowdisk":
+		x.slow += d.N
+		x.p.SlowDisk(times(r.s.Disk.Sync, x.slow))
 	case "minimal":
 		x.client.narrow.minimal++
 	case "reach":
@@ -52,8 +62,8 @@ func (r *run) happen(d Decision, x *process, to []*process) {
 // cease ends a fault on one process.
 func (r *run) cease(d Decision, x *process, to []*process) {
 	switch d.Do {
-	case "crash", "powerloss":
-		if x.down--; x.down == 0 && !x.lost {
+	case "crash", "powerloss", "torn", "lose":
+		if x.down--; x.down == 0 {
 			r.restart(x)
 		}
 	case "pause":
@@ -68,20 +78,23 @@ func (r *run) cease(d Decision, x *process, to []*process) {
 		}
 	case "gray":
 		x.gray -= d.N
-		x.p.Gray(r.times(x.gray))
+		x.p.Gray(times(r.s.Network.Delay, x.gray))
+	case "slowdisk":
+		x.slow -= d.N
+		x.p.SlowDisk(times(r.s.Disk.Sync, x.slow))
 	case "stall":
 		if x.stalled--; x.stalled == 0 {
 			x.p.Unstall()
 		}
 	case "full":
 		if x.full--; x.full == 0 {
-			x.p.Disk().Limit = 0
+			x.p.Disk().Free()
 		}
 	case "minimal":
 		x.client.narrow.minimal--
 	case "reach":
 		x.client.narrow.reach = without(x.client.narrow.reach, d.N)
-	case "lose", "jump", "break", "damage": // have no end
+	case "jump", "break", "damage", "misdirect", "failsync": // have no end
 	default:
 		r.onWays(d, x, to, -1)
 	}
@@ -123,17 +136,23 @@ func (r *run) onWay(d Decision, w *way, by int) {
 
 // kill ends a life.
 func (r *run) kill(d Decision, x *process) {
+	if d.Do == "lose" {
+		x.p.LoseDisk()
+		return
+	}
 	if x.p.Up() {
-		if d.Do == "crash" {
+		switch d.Do {
+		case "crash":
 			x.p.Crash()
-		} else {
+		case "torn":
+			x.p.TornPowerLoss(d.N)
+		default:
 			x.p.PowerLoss(d.N)
 		}
 		if x.client != nil {
 			x.client.died()
 		}
 	}
-	x.lost = x.lost || d.Do == "lose"
 }
 
 // restart begins the next life.
@@ -141,7 +160,10 @@ func (r *run) restart(x *process) {
 	if x.p.Up() {
 		return
 	}
-	if err := x.p.Restart(); err != nil {
+	switch err := x.p.Restart(); {
+	case errors.Is(err, sim.ErrDiskLost):
+		return // as it must be: it has promised what it can't remember
+	case err != nil:
 		r.violate("boot", nil, "%s doesn't come up again: %v", x.p.ID(), err)
 		return
 	}
@@ -153,6 +175,21 @@ func (r *run) restart(x *process) {
 	}
 }
 
+// stopped is called when a step of a node or its disk has failed. A node whose
+// fsync failed must stop: what is on the disk nobody knows. Its supervisor
+// starts it again.
+func (r *run) stopped(x *process) {
+	if !errors.Is(x.p.Failure(), sim.ErrSync) {
+		r.violate("node-stopped", nil, "%s stopped: %v", x.p.ID(), x.p.Failure())
+		return
+	}
+	r.w.At(0, func() {
+		if x.down == 0 {
+			r.restart(x)
+		}
+	})
+}
+
 // narrow is whom the requests of a client reach.
 type narrow struct {
 	minimal int   // faults by which it is a minimal quorum
@@ -162,15 +199,18 @@ type narrow struct {
 	reached      quorum.Set // by that conversation
 }
 
-// narrows reports whether a plan has a decision for which every message must be
-// looked at.
-func (p Plan) narrows() bool {
-	for _, d := range p.Decisions {
-		if d.Do == "minimal" || d.Do == "reach" {
-			return true
-		}
+// has reports whether a plan has a decision of a kind.
+func (p Plan) has(kind string) bool {
+	return slices.ContainsFunc(p.Decisions, func(d Decision) bool { return d.Do == kind })
+}
+
+// toMinimal narrows what clients ask to minimal quorums while a fault says so.
+func (r *run) toMinimal(asker *sim.Process, req env.Message) (quorum.Configurations, sim.Need) {
+	cl := r.byIndex[asker.Index()].client
+	if cl == nil || cl.narrow.minimal == 0 || r.traits.Needs == nil {
+		return nil, sim.NeedNothing
 	}
-	return false
+	return cl.c.told.Configurations, r.traits.Needs(req)
 }
 
 // intercept loses what a client sends to other nodes than its requests reach.
@@ -179,13 +219,13 @@ func (r *run) intercept(t sim.Transit) sim.Fate {
 		return sim.Pass
 	}
 	cl, n := r.byIndex[t.From.Index()].client, r.byIndex[t.To.Index()].node
-	if cl == nil || n == nil || cl.narrow.minimal == 0 && len(cl.narrow.reach) == 0 {
+	if cl == nil || n == nil || len(cl.narrow.reach) == 0 {
 		return sim.Pass
 	}
 	v := &cl.narrow
 	if v.conversation != t.Conversation {
 		v.conversation = t.Conversation
-		v.reached = r.reached(cl, &t)
+		v.reached = cl.reached(t.Conversation)
 	}
 	if v.reached.Has(n.place) {
 		return sim.Pass
@@ -194,27 +234,15 @@ func (r *run) intercept(t sim.Transit) sim.Fate {
 }
 
 // reached draws the nodes that a conversation reaches.
-func (r *run) reached(cl *client, t *sim.Transit) quorum.Set {
-	c := cl.c
-	d := &dice{base: mix(cl.base ^ mix(t.Conversation))}
-	places := make([]int, len(c.nodes))
+func (cl *client) reached(conversation uint64) (reached quorum.Set) {
+	places := make([]int, len(cl.c.nodes))
 	for i := range places {
 		places[i] = i
 	}
-	is := func(s quorum.Set) bool { return s.Len() == len(c.nodes) }
-	if n := len(cl.narrow.reach); n > 0 {
-		most := cl.narrow.reach[n-1]
-		is = func(s quorum.Set) bool { return s.Len() >= most }
-	} else if r.traits.Needs != nil {
-		switch r.traits.Needs(t.Message) {
-		case NeedsRead:
-			is = c.configuration.IsRead
-		case NeedsWrite:
-			is = c.configuration.IsWrite
-		}
+	shuffle(&dice{base: mix(cl.base ^ mix(conversation))}, places)
+	most := cl.narrow.reach[len(cl.narrow.reach)-1]
+	for _, place := range places[:min(most, len(places))] {
+		reached = reached.Add(place)
 	}
-	if is(quorum.Set{}) {
-		return quorum.Set{} // it reaches nobody
-	}
-	return drawnQuorum(d, places, is)
+	return reached
 }

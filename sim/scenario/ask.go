@@ -53,9 +53,9 @@ func (a *asker) check(req env.Message) {
 	left := a.cl.c.all.Minus(a.refused)
 	var short bool
 	switch r.traits.Needs(req) {
-	case NeedsRead:
+	case sim.NeedRead:
 		short = !c.IsRead(a.answered) && c.IsRead(left)
-	case NeedsWrite:
+	case sim.NeedWrite:
 		short = !c.IsWrite(a.answered) && c.IsWrite(left)
 	}
 	if short {

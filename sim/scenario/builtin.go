@@ -1,17 +1,16 @@
 package scenario
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Builtins returns the scenarios that have a name of their own.
 func Builtins() []Scenario {
 	crashes := []string{"crash", "powerloss", "pause"}
 	network := []string{"cut", "isolate", "disconnect", "break", "slow", "gray", "lossy", "double", "minimal", "reach"}
-	disks := []string{"powerloss", "lose", "stall", "full", "damage"}
+	disks := []string{"powerloss", "torn", "failsync", "lose", "slowdisk", "stall", "full", "damage", "misdirect"}
 	clocks := []string{"jump", "drift", "pause"}
-	var all []string
-	for _, kind := range FaultKinds() {
-		all = append(all, kind)
-	}
 	base := Scenario{
 		Clients: 8, Keys: 4, Nodes: 5,
 		Duration: Duration(2 * time.Second),
@@ -27,9 +26,14 @@ func Builtins() []Scenario {
 	}
 	quiet := named("quiet", "no faults: what an operation costs")
 	quiet.Mix = Mix{Read: 50, Write: 50}
+	registers := named("registers", "registers of five nodes and eight clients, under every kind of fault", FaultKinds()...)
+	registers.Quorum = anyQuorum
+	lists := named("lists", "many keys, and lists of them", slices.Concat(crashes, network)...)
+	lists.Keys, lists.Mix = 60, Mix{Read: 10, Write: 50, Delete: 10, List: 30}
 	return []Scenario{
-		named("registers", "registers of five nodes and eight clients, under every kind of fault", all...),
+		registers,
 		quiet,
+		lists,
 		named("lossy", "messages that are lost, doubled, slow, or reach only some", "lossy", "double", "slow", "gray", "minimal", "reach"),
 		named("crashes", "processes that die, lose power or freeze, and come back", crashes...),
 		named("partitions", "ways that are cut in one or both directions, connections that break", network...),

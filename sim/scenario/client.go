@@ -58,6 +58,8 @@ const (
 	forKey
 	forPause
 	forRetry
+	forPlace
+	forLimit
 	purposes
 )
 
@@ -138,6 +140,9 @@ func (cl *client) operate(e env.Env) error {
 	}
 	if _, can := cl.self.(Lister); kind == List && (!can || !r.traits.Tags) {
 		kind = Read
+	}
+	if r.o.begun != nil {
+		r.o.begun(operationName(cl.name, cl.next))
 	}
 	switch kind {
 	case Read:
@@ -258,18 +263,24 @@ func (cl *client) write(e env.Env, op abd.Operation) error {
 // maxRetries is how often a client tries one write again.
 const maxRetries = 8
 
-// list lists all keys. To the history it is a read of each key.
+// list asks for one page of keys, from a drawn place on. To the history it is a
+// read of each key that the page is about.
 func (cl *client) list(e env.Env) error {
 	r := cl.c.r
 	cl.start(List, nil)
 	cl.op.at = len(r.recorder.History())
+	after := abd.Key("")
+	if d := cl.draw(forPlace); d%2 == 0 {
+		after = cl.c.registers[below(mix(d), len(cl.c.registers))].key
+	}
+	limit := 1 + below(cl.draw(forLimit), len(cl.c.registers))
 	floors := make([]tags.Tag, len(cl.c.registers))
 	for i, g := range cl.c.registers {
 		floors[i] = g.completed
 		r.recorder.Began(cl.op.began, history.Operation{Client: cl.name, Key: g.name, Kind: history.Read})
 	}
 	first := cl.op.at
-	keys, next, more, err := cl.self.(Lister).List(e, "", "", abd.MaxPage)
+	keys, next, more, err := cl.self.(Lister).List(e, "", after, limit)
 	if err != nil {
 		for i := range cl.c.registers {
 			r.recorder.Ended(r.w.Now(), first+i, history.Failed)
@@ -279,7 +290,7 @@ func (cl *client) list(e env.Env) error {
 		return err
 	}
 	for i, g := range cl.c.registers {
-		if !more || g.key <= next {
+		if g.key > after && (!more || g.key <= next) {
 			cl.op.at, cl.op.floor = first+i, floors[i]
 			cl.listed(g, keys)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"atoll/quorum"
@@ -15,8 +16,15 @@ import (
 // plan, whatever the algorithm.
 func (s Scenario) Draw(seed uint64) Plan {
 	s = s.WithDefaults()
+	if s.Quorum == anyQuorum {
+		s.Quorum = s.drawQuorum(seed)
+	}
+	if len(s.Faults.Kinds) > 0 && newDice(seed, "timeout").one(2) {
+		s.Timeout = 0 // who gives up hides that it would have waited for ever
+	}
 	p := Plan{Seed: seed, Scenario: s}
 	kinds := s.drawKinds(seed)
+	p.Scenario.Faults = Faults{} // the decisions are what came of them
 	if len(s.Faults.Kinds) == 0 {
 		return p
 	}
@@ -33,6 +41,44 @@ func (s Scenario) Draw(seed uint64) Plan {
 	}
 	slices.SortStableFunc(p.Decisions, func(a, b Decision) int { return cmp.Compare(a.At, b.At) })
 	return p
+}
+
+// anyQuorum is the text that stands for a drawn quorum system.
+const anyQuorum = "any"
+
+// drawQuorum draws a quorum system, every other time a majority.
+func (s Scenario) drawQuorum(seed uint64) string {
+	d := newDice(seed, "quorum")
+	switch {
+	case d.one(2):
+		return "majority"
+	case d.one(3):
+		weights := make([]string, s.Nodes)
+		for i := range weights {
+			weights[i] = fmt.Sprintf("n%d:%d", i+1, d.between(1, 3))
+		}
+		return "weights=" + strings.Join(weights, ",")
+	case d.one(2):
+		if columns := divisor(d, s.Nodes); columns > 1 {
+			return fmt.Sprintf("grid=%dx%d", s.Nodes/columns, columns)
+		}
+	}
+	get := d.between(1, s.Nodes)
+	return fmt.Sprintf("get=%d,put=%d", get, d.between(s.Nodes-get+1, s.Nodes))
+}
+
+// divisor draws a divisor of n other than 1 and n, 1 if there is none.
+func divisor(d *dice, n int) int {
+	var all []int
+	for i := 2; i < n; i++ {
+		if n%i == 0 {
+			all = append(all, i)
+		}
+	}
+	if len(all) == 0 {
+		return 1
+	}
+	return all[d.below(len(all))]
 }
 
 // drawKinds draws which of the kinds of faults exist.
@@ -128,7 +174,7 @@ func (d *drawing) fill(f *Decision) bool {
 		default:
 			d.maybeForGood(f)
 		}
-	case "powerloss":
+	case "powerloss", "torn":
 		f.On, f.N = []string{d.node()}, d.below(3)
 		if d.one(4) {
 			f.On = []string{d.pattern("n*")}
@@ -136,19 +182,29 @@ func (d *drawing) fill(f *Decision) bool {
 			d.maybeForGood(f)
 		}
 	case "lose":
-		if f.For = 0; len(d.healing.Dead) == 0 {
+		if len(d.healing.Dead) == 0 {
 			return false
 		}
 		f.On = []string{d.healing.Dead[d.below(len(d.healing.Dead))]}
-	case "damage":
+	case "damage", "misdirect":
 		rest := d.healing.rest()
 		if f.For = 0; len(rest) == 0 {
 			return false
 		}
 		f.On, f.Key = []string{rest[d.below(len(rest))]}, string(keyName(d.below(s.Keys)))
-	case "stall", "full", "gray":
+	case "failsync":
+		f.On, f.For = []string{d.node()}, 0
+	case "full":
 		f.On = []string{d.node()}
-		if d.do == "gray" {
+		if rest := d.healing.rest(); len(rest) > 0 {
+			f.On = []string{rest[d.below(len(rest))]}
+		} else if s.Timeout == 0 {
+			return false // see Plan.spoiled
+		}
+		d.maybeForGood(f)
+	case "stall", "gray", "slowdisk":
+		f.On = []string{d.node()}
+		if d.do == "gray" || d.do == "slowdisk" {
 			f.N = d.between(2, 30)
 		}
 		d.maybeForGood(f)

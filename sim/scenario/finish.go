@@ -1,11 +1,9 @@
 package scenario
 
 import (
-	"errors"
 	"slices"
 	"time"
 
-	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/sim"
@@ -36,38 +34,44 @@ func (r *run) end() {
 const maxQuorums = 128
 
 // readBack reads every key through every minimal read quorum, as if the power
-// of all nodes was cut now and just those of the quorum came back. Each is a
-// world of its own, so that one reading doesn't hide by its write-back what
-// the next would miss.
+// of all nodes was cut now and all came back. Each quorum has a world of its
+// own, so that one reading doesn't hide by its write-back what the next would
+// miss.
 func (r *run) readBack() {
-	if !r.traits.Tags {
+	if !r.traits.Tags || r.traits.Needs == nil {
 		return // then nothing tells an old value from a new one; the last reads must do
 	}
 	for _, c := range r.clusters {
 		var able quorum.Set
 		for place, n := range c.nodes {
-			if !n.x.lost {
+			if !n.p.Disk().Lost() {
 				able = able.Add(place)
 			}
 		}
 		for _, q := range minimalReadQuorums(c.configuration, able, r.plan.Seed) {
-			if c.readThrough(q); r.failed {
+			if c.readThrough(q, able); r.failed {
 				return
 			}
 		}
 	}
 }
 
-// readThrough reads every key of the cluster through one quorum.
-func (c *cluster) readThrough(q quorum.Set) {
+// readThrough reads every key of the cluster through one quorum: get phases
+// reach its members alone. What they find may be written back to others.
+func (c *cluster) readThrough(q, able quorum.Set) {
 	r := c.r
-	w := sim.New(sim.Config{Seed: r.plan.Seed, Rules: r.mutants.World})
+	w := sim.New(sim.Config{Seed: r.plan.Seed, Rules: r.mutants.World, Intercept: func(t sim.Transit) sim.Fate {
+		if place, ok := c.configuration.Place(t.To.ID()); ok && r.traits.Needs(t.Message) == sim.NeedRead && !q.Has(place) {
+			return sim.Lose
+		}
+		return sim.Pass
+	}})
 	defer w.Close()
-	for place := range q.All() {
+	for place := range able.All() {
 		n := c.nodes[place]
 		boot := func(p *sim.Process) (sim.Stepper, error) {
 			*p.Disk() = *n.p.Disk().Image()
-			p.Disk().Limit = 0 // a full disk can be read, and then what was read must be written back
+			p.Disk().Free()
 			return r.algorithm.Node(c.told, p.ID(), p.Disk())
 		}
 		if _, err := w.AddNode(n.p.ID(), boot); err != nil {
@@ -82,13 +86,7 @@ func (c *cluster) readThrough(q quorum.Set) {
 			if c.anyDamaged(q, g) {
 				continue // it abstains on that key, so that q is no quorum for it
 			}
-			rec, err := reader.Read(e, g.key)
-			if err != nil {
-				r.violate("acked-write-lost", g, "read through %s: %v", c.names(q), err)
-			} else if rec.Tag.Less(g.completed) {
-				r.violate("acked-write-lost", g, "a read through %s finds tag %s; an operation had ended with %s",
-					c.names(q), r.w.TagText(rec.Tag), r.w.TagText(g.completed))
-			}
+			c.readOne(e, reader, g, q)
 		}
 		return nil
 	})
@@ -97,9 +95,21 @@ func (c *cluster) readThrough(q quorum.Set) {
 	}
 }
 
+func (c *cluster) readOne(e env.Env, reader Client, g *register, q quorum.Set) {
+	r := c.r
+	rec, err := reader.Read(e, g.key)
+	switch {
+	case err != nil:
+		r.violate("acked-write-lost", g, "a read through %s failed: %v", c.names(q), err)
+	case rec.Tag.Less(g.completed):
+		r.violate("acked-write-lost", g, "a read through %s finds tag %s; an operation had ended with %s",
+			c.names(q), r.w.TagText(rec.Tag), r.w.TagText(g.completed))
+	}
+}
+
 func (c *cluster) anyDamaged(q quorum.Set, g *register) bool {
 	for place := range q.All() {
-		if _, _, err := c.nodes[place].p.Disk().Load(g.key, true); errors.Is(err, abd.ErrDamaged) {
+		if c.nodes[place].p.Disk().Damaged(g.key) {
 			return true
 		}
 	}

@@ -32,7 +32,9 @@ func everybody(c *quorum.Configuration) quorum.Set {
 }
 
 // spoiled returns an error if a plan counts on a node after the healing whose
-// disk it has taken away, or a part of it.
+// disk it has taken away, or a part of it. Nor may it count on one whose disk
+// was full, if operations have no timeout: a refusal is an answer, and who has
+// answered isn't asked again in the same phase.
 func (p Plan) spoiled(s Scenario, c *census) error {
 	dead, rest := make(map[string]bool), make(map[string]bool)
 	for _, h := range p.Healing {
@@ -48,8 +50,11 @@ func (p Plan) spoiled(s Scenario, c *census) error {
 			if d.Do == "lose" && !dead[name] {
 				return fmt.Errorf("%s loses its disk: it must be dead after the healing, or an old identity would vote without its memory", name)
 			}
-			if d.Do == "damage" && !rest[name] {
-				return fmt.Errorf("%s has a damaged record: it must be among those that aren't healed", name)
+			if d.Do == "full" && s.Timeout == 0 && !rest[name] {
+				return fmt.Errorf("the disk of %s is full: without a timeout of operations it must be among those that aren't healed", name)
+			}
+			if (d.Do == "damage" || d.Do == "misdirect") && !rest[name] {
+				return fmt.Errorf("%s gets a damaged record: it must be among those that aren't healed", name)
 			}
 		}
 	}
@@ -99,18 +104,19 @@ func (r *run) heal() {
 
 // mend ends all faults of a process.
 func (r *run) mend(x *process) {
-	x.paused, x.off, x.stalled, x.full, x.gray = 0, 0, 0, 0, 0
+	x.paused, x.off, x.stalled, x.full, x.gray, x.slow = 0, 0, 0, 0, 0, 0
 	x.p.Resume()
 	x.p.Reconnect()
 	x.p.Gray(sim.Delay{})
 	x.p.DriftClock(0)
 	if x.node != nil {
-		x.p.Disk().Limit = 0
+		x.p.Disk().Free()
 		x.p.Unstall()
+		x.p.SlowDisk(sim.Delay{})
 	} else {
 		x.client.narrow = narrow{}
 	}
-	if x.node != nil && !x.lost && !x.p.Up() {
+	if x.node != nil && !x.p.Up() {
 		x.down = 0
 		r.restart(x)
 	}
@@ -152,15 +158,15 @@ func (r *run) lay(w *way) {
 		l.Duplicate = max(l.Duplicate, uint32(n))
 	}
 	r.w.SetLink(w.from.p, w.to.p, l)
-	r.w.Slow(w.from.p, w.to.p, r.times(w.slow))
+	r.w.Slow(w.from.p, w.to.p, times(r.s.Network.Delay, w.slow))
 }
 
-// times returns the network's delay so many times over.
-func (r *run) times(n int) sim.Delay {
+// times returns a delay so many times over.
+func times(d Delay, n int) sim.Delay {
 	if n == 0 {
 		return sim.Delay{}
 	}
-	return r.s.Network.Delay.times(n).mustParse()
+	return d.times(n).mustParse()
 }
 
 func without(s []int, n int) []int {

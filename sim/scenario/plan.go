@@ -16,7 +16,8 @@ import (
 // the fault: no draw hangs on another. That makes plans shrink well.
 type Plan struct {
 	Seed uint64 `json:"seed"`
-	// Scenario are the settings. Its Faults aren't looked at.
+	// Scenario are the settings. Its Faults aren't looked at: Draw has made
+	// Decisions of them.
 	Scenario  Scenario   `json:"scenario"`
 	Decisions []Decision `json:"decisions,omitempty"`
 	// Healing says what is healed when Scenario.Duration is over, for each
@@ -105,6 +106,9 @@ func (p Plan) Check() error {
 		return err
 	}
 	s := p.Scenario.WithDefaults()
+	if s.Quorum == anyQuorum {
+		return errors.New("the plan leaves the quorum system open")
+	}
 	c := s.census()
 	var errs []error
 	for i, d := range p.Decisions {

@@ -18,6 +18,9 @@ type Options struct {
 	// Ended, when set, is called with each operation that has ended, in
 	// order.
 	Ended func(Ended)
+
+	// begun is told the name of each operation that begins.
+	begun func(name string)
 }
 
 // Ended is an operation that has ended, for files with a line for each.

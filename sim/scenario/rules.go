@@ -36,9 +36,21 @@ func rules() []rule {
 		{"abd.RevealUnsynced", func(m *Mutants) *bool { return &m.abd().RevealUnsynced }},
 		{"abd.TrustPages", func(m *Mutants) *bool { return &m.abd().TrustPages }},
 		{"abd.MergeWholePages", func(m *Mutants) *bool { return &m.abd().MergeWholePages }},
+		{"abd.WaitForAll", func(m *Mutants) *bool { return &m.abd().WaitForAll }},
+		{"abd.TagFromClock", func(m *Mutants) *bool { return &m.abd().TagFromClock }},
+		{"abd.TimeoutIsFailure", func(m *Mutants) *bool { return &m.abd().TimeoutIsFailure }},
+		{"abd.TrustRefusals", func(m *Mutants) *bool { return &m.abd().TrustRefusals }},
+		{"abd.EraseTombstones", func(m *Mutants) *bool { return &m.abd().EraseTombstones }},
+		{"abd.DamagedIsAbsent", func(m *Mutants) *bool { return &m.abd().DamagedIsAbsent }},
 		{"replica.AckBeforeSync", func(m *Mutants) *bool { return &m.Replica.AckBeforeSync }},
 		{"sim.MatchAnyConversation", func(m *Mutants) *bool { return &m.World.MatchAnyConversation }},
 		{"sim.ReuseIDs", func(m *Mutants) *bool { return &m.World.ReuseIDs }},
+		{"sim.RetrySync", func(m *Mutants) *bool { return &m.World.RetrySync }},
+		{"sim.TrustTorn", func(m *Mutants) *bool { return &m.World.TrustTorn }},
+		{"sim.TrustDamaged", func(m *Mutants) *bool { return &m.World.TrustDamaged }},
+		{"sim.TrustMisplaced", func(m *Mutants) *bool { return &m.World.TrustMisplaced }},
+		{"sim.BootEmpty", func(m *Mutants) *bool { return &m.World.BootEmpty }},
+		{"sim.NeverResend", func(m *Mutants) *bool { return &m.World.NeverResend }},
 	}
 }
 
@@ -58,14 +70,14 @@ func RuleNames() []string {
 func (s Scenario) rules() (Mutants, error) {
 	var m Mutants
 	for _, name := range s.Rules {
-		if err := m.break_(name); err != nil {
+		if err := m.violate(name); err != nil {
 			return m, err
 		}
 	}
 	return m, nil
 }
 
-func (m *Mutants) break_(name string) error {
+func (m *Mutants) violate(name string) error {
 	for _, r := range rules() {
 		if r.name == name {
 			*r.field(m) = true

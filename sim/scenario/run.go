@@ -66,9 +66,9 @@ type process struct {
 	ways   []*way // to others, that faults have touched
 
 	// How many faults are going on that keep it down, and so on.
-	down, paused, off, stalled, full, gray int
-	// lost: it has no disk any more.
-	lost bool
+	down, paused, off, stalled, full int
+	// The factors of those that slow it down, and its disk.
+	gray, slow int
 }
 
 // arrival is the answer that is arriving.
@@ -149,10 +149,13 @@ func newRun(p Plan, o Options) (*run, error) {
 		Observe:     r.observe,
 		Rules:       r.mutants.World,
 	}
-	if p.narrows() {
+	if p.has("reach") {
 		cfg.Intercept = r.intercept
 	}
 	r.w = sim.New(cfg)
+	if p.has("minimal") {
+		r.w.Narrow(r.toMinimal)
+	}
 	for number := range r.s.Clusters {
 		if err := r.addCluster(number); err != nil {
 			r.w.Close()

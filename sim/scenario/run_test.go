@@ -26,7 +26,7 @@ func mustRun(t testing.TB, p scenario.Plan, o scenario.Options) scenario.Result 
 
 func TestTry(t *testing.T) {
 	for _, s := range scenario.Builtins() {
-		for seed := range uint64(100) {
+		for seed := range uint64(60) {
 			r := mustRun(t, s.Draw(seed), scenario.Options{})
 			if r.Violation != nil {
 				t.Errorf("%s %d: %v", s.Name, seed, r.Violation)

@@ -224,7 +224,7 @@ func (r *run) observe(o sim.Observation) {
 			n.synced()
 		}
 	case sim.Failed:
-		r.violate("node-stopped", nil, "%s stopped: %v", o.Process.ID(), o.Process.Failure())
+		r.stopped(r.byIndex[o.Process.Index()])
 	}
 }
 
