@@ -7,17 +7,22 @@ import (
 	"time"
 )
 
-// window is a span of time in which a delete must take effect to explain a
-// read that found nothing, or in which a delete can take effect.
+// window is a span of time in which some delete must take effect to explain
+// the read at a place, or in which the delete at that place can take effect.
 type window struct {
 	place    int
 	from, to time.Duration
-	// behind is the index in zones of the value that must be gone, of the
-	// window of a read.
+	// behind is the index in zones of the value that must be gone before the
+	// read.
 	behind int
 }
 
-// absence judges the reads that found nothing, and the deletes.
+// absence judges the reads that found nothing, and the deletes. Why it is
+// right is in docs/adr/0006-zone-test-oracle.md.
+//
+// Each value of which an operation ended before a read was called was there
+// before the read, so all operations on it precede the delete that the read
+// saw: its window begins with the latest call among them.
 func (r *register) absence() *Violation {
 	deletes := make([]window, 0, len(r.deletes))
 	for _, at := range r.deletes {
