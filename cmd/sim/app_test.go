@@ -91,6 +91,8 @@ func TestRefused(t *testing.T) {
 		{[]string{"check", nowhere}, []string{"the history", nowhere}, cli.ExitPrecondition},
 		{[]string{"check", file(t, "h", "{\"op\":\"read\",\"key\":\"k\",\"call\":1,\"return\":2}\n\n{\"op\":\"reed\"}\n")}, []string{"line 3", "reed"}, cli.ExitPrecondition},
 		{[]string{"check", file(t, "h", "{\"op\":\"read\",\"key\":\"k\",\"call\":1,\"return\":2,\"colour\":3}\n")}, []string{"line 1", "colour"}, cli.ExitPrecondition},
+		{[]string{"check", file(t, "h", "{\"op\":\"write\",\"key\":\"k\",\"value\":\"v\",\"call\":1,\"return\":2}\n\n{\"op\":\"write\",\"key\":\"k\",\"value\":\"v\",\"call\":5,\"return\":6}\n")},
+			[]string{"operation 2 of the file", `write "v" of key "k"`}, cli.ExitPrecondition},
 		{[]string{"ckeck", "h"}, []string{`unknown command "ckeck"; did you mean "check"?`}, cli.ExitUsage},
 	} {
 		stdout, stderr, code := sim(t, c.args...)

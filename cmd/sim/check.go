@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,8 +62,12 @@ func checkHistory(c *urfave.Context) error {
 		return err
 	}
 	v, err := history.Check(h)
+	if invalid, ok := errors.AsType[*history.InvalidError](err); ok {
+		return cli.Preconditionf("%s: operation %d of the file, %v of key %.60q: %s",
+			name, invalid.At+1, invalid.Operation, invalid.Operation.Key, invalid.Reason)
+	}
 	if err != nil {
-		return &cli.PreconditionError{Text: name, Err: err}
+		return err
 	}
 	keys := make(map[string]bool)
 	for i := range h {

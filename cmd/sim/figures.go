@@ -138,9 +138,17 @@ func short(f float64) string {
 	for limit := 1.0; digits > 0 && (f >= 10*limit || f <= -10*limit); limit *= 10 {
 		digits--
 	}
+	if s := fixed(f, digits); strings.Trim(s, "0.") != "" {
+		return s
+	}
+	return "0"
+}
+
+// fixed returns f with so many decimals, and no zero with a sign.
+func fixed(f float64, digits int) string {
 	s := strconv.FormatFloat(f, 'f', digits, 64)
 	if strings.Trim(s, "-0.") == "" {
-		return "0"
+		s = strings.TrimPrefix(s, "-")
 	}
 	return s
 }

@@ -37,6 +37,7 @@ func TestNumbersForPeople(t *testing.T) {
 		{stat.Interval{N: 5, Mean: 1.23456, Half: 0.0123}, "1.235 ± 0.012"},
 		{stat.Interval{N: 5, Mean: 12.3456, Half: 1.23}, "12.3 ± 1.2"},
 		{stat.Interval{N: 5, Mean: 1234.56, Half: 45.6}, "1235 ± 46"},
+		{stat.Interval{N: 5, Mean: -0.00001, Half: 0.00002}, "0.0000 ± 0.0000"},
 	} {
 		if got := intervalText(c.i); got != c.want {
 			t.Errorf("%+v: got %s, want %s", c.i, got, c.want)

@@ -34,7 +34,7 @@ func TestRunPrintsTheSameHoweverManyRunAtOnce(t *testing.T) {
 		var first string
 		for _, n := range []int{1, 4} {
 			before := runtime.GOMAXPROCS(n)
-			stdout, stderr, code := sim(t, "run", path, "--seeds", "1..12", "-o", format)
+			stdout, stderr, code := sim(t, "run", path, "--seeds", "1..6", "-o", format)
 			runtime.GOMAXPROCS(before)
 			if code != cli.ExitDone || stderr != "" {
 				t.Fatalf("exit %d, %s", code, stderr)
@@ -128,7 +128,7 @@ func TestRunCSV(t *testing.T) {
 // TestCompareShowsWhatIsKnown: reads that always write back take two rounds,
 // ours fewer, and writes don't differ.
 func TestCompareShowsWhatIsKnown(t *testing.T) {
-	stdout, stderr, code := sim(t, "run", file(t, "quick.json", quick), "--seeds", "1..10", "-o", "json", "--compare", "abd-writeback")
+	stdout, stderr, code := sim(t, "run", file(t, "quick.json", quick), "--seeds", "1..6", "-o", "json", "--compare", "abd-writeback")
 	if code != cli.ExitDone || stderr != "" {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
@@ -149,10 +149,10 @@ func TestCompareShowsWhatIsKnown(t *testing.T) {
 	if err := json.Unmarshal(sum.Differences["read"], &read); err != nil {
 		t.Fatal(err)
 	}
-	if sum.Runs != 20 || read.Rounds.Mean < 0.1 || read.Rounds.Mean > 1 || !read.Rounds.Apart {
+	if sum.Runs != 12 || read.Rounds.Mean < 0.1 || read.Rounds.Mean > 1 || !read.Rounds.Apart {
 		t.Errorf("reads that write back take %+v more rounds, in %d runs", read.Rounds, sum.Runs)
 	}
-	stdout, _, _ = sim(t, "run", file(t, "quick.json", quick), "--seeds", "1..10", "--compare", "abd-writeback")
+	stdout, _, _ = sim(t, "run", file(t, "quick.json", quick), "--seeds", "1..6", "--compare", "abd-writeback")
 	if !regexp.MustCompile(`(?m)^read: rounds +1\.\d+ ± \S+ +1\.9\d+ ± .* \*$`).MatchString(stdout) {
 		t.Errorf("no row for the rounds of reads in\n%s", stdout)
 	}

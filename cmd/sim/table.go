@@ -161,7 +161,7 @@ func (t *tableReporter) differences(s *summary) error {
 		}
 		change := ""
 		if share, ok := p.Change(); ok {
-			change = fmt.Sprintf("%+.1f %%", 100*share)
+			change = percent(share)
 		}
 		if d.Apart() {
 			change += " *"
@@ -175,6 +175,15 @@ func (t *tableReporter) differences(s *summary) error {
 		}
 	}
 	return table.Flush()
+}
+
+// percent returns a change for people.
+func percent(share float64) string {
+	s := fixed(100*share, 1) + " %"
+	if s[0] != '-' {
+		s = "+" + s
+	}
+	return s
 }
 
 // figureNames returns the names of the figures of a kind.
@@ -218,5 +227,5 @@ func intervalText(i stat.Interval) string {
 	if i.Half >= 10 {
 		digits = 0
 	}
-	return strconv.FormatFloat(i.Mean, 'f', digits, 64) + " ± " + strconv.FormatFloat(i.Half, 'f', digits, 64)
+	return fixed(i.Mean, digits) + " ± " + fixed(i.Half, digits)
 }
