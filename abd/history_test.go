@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/anishathalye/porcupine"
+	"time"
 
 	"atoll/abd"
+	oracle "atoll/sim/history"
 )
 
 // call is an operation on one register, as its caller saw it. An absent
@@ -65,45 +65,40 @@ func (h *history) valueOf(s *schedule, item abd.Listed) string {
 	return "a value that nobody holds"
 }
 
-// linearizable reports whether an atomic register for each key could have
-// given the results of h. A write that never ended may have taken effect at
-// any time after it began, or not at all.
-func (h *history) linearizable() bool {
-	register := porcupine.Model{
-		Partition: func(all []porcupine.Operation) [][]porcupine.Operation {
-			var parts [][]porcupine.Operation
-			for _, key := range h.keys("") {
-				var part []porcupine.Operation
-				for _, op := range all {
-					if op.Input.(call).key == key {
-						part = append(part, op)
-					}
-				}
-				parts = append(parts, part)
-			}
-			return parts
-		},
-		Init: func() any { return "" },
-		Step: func(state, input, _ any) (bool, any) {
-			c := input.(call)
-			if c.write {
-				return true, c.value
-			}
-			return state == c.value, state
-		},
-	}
-	var ops []porcupine.Operation
+// operations returns h for the oracle. A write that never ended may have taken
+// effect at any time after it began, or not at all.
+func (h *history) operations() oracle.History {
+	var ops oracle.History
 	for i, c := range h.calls {
-		end := c.ended
+		op := oracle.Operation{Client: fmt.Sprint(i), Key: c.key, Kind: oracle.Read, Value: c.value, Outcome: oracle.OK,
+			Call: time.Duration(c.began), Return: time.Duration(max(c.began, c.ended))}
 		switch {
-		case c.dropped || !c.write && end == 0:
-			continue
-		case end == 0:
-			end = h.clock + 1
+		case c.write && c.value == "":
+			op.Kind = oracle.Delete
+		case c.write:
+			op.Kind = oracle.Write
+		default:
+			op.Found = c.value != ""
 		}
-		ops = append(ops, porcupine.Operation{ClientId: i, Input: c, Call: c.began, Return: end})
+		switch {
+		case c.dropped:
+			op.Outcome = oracle.Failed
+		case c.ended == 0:
+			op.Outcome = oracle.Unknown
+		}
+		ops = append(ops, op)
 	}
-	return porcupine.CheckOperations(register, ops)
+	return ops
+}
+
+// linearizable reports whether an atomic register for each key could have
+// given the results of h.
+func (h *history) linearizable() bool {
+	violation, err := oracle.Check(h.operations())
+	if err != nil {
+		panic(err)
+	}
+	return violation == nil
 }
 
 // String lists the calls, each with when it began and ended.
