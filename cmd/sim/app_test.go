@@ -155,11 +155,11 @@ func TestCheck(t *testing.T) {
 		code  int
 		want  string // on stdout
 	}{
-		{"", []string{good}, cli.ExitDone, "linearizable: 2 operations on 1 keys\n"},
-		{goodHistory, []string{"-"}, cli.ExitDone, "linearizable: 2 operations on 1 keys\n"},
+		{"", []string{good}, cli.ExitDone, "linearizable: 2 operations on 1 key\n"},
+		{goodHistory, []string{"-"}, cli.ExitDone, "linearizable: 2 operations on 1 key\n"},
 		{"", []string{"-"}, cli.ExitDone, "linearizable: 0 operations on 0 keys\n"},
 		{"", []string{good, "-o", "jsonl"}, cli.ExitDone, `{"linearizable":true,"operations":2,"keys":1,"violation":null}` + "\n"},
-		{"", []string{bad}, cli.ExitOther, "not linearizable: 3 operations on 1 keys\n"},
+		{"", []string{bad}, cli.ExitOther, "not linearizable: 3 operations on 1 key\n"},
 		{badHistory, []string{"-", "-o", "jsonl"}, cli.ExitOther, `{"linearizable":false,"operations":3,"keys":1,"violation":{"rule":"`},
 	} {
 		stdout, stderr, code := simWith(t, c.stdin, append([]string{"check"}, c.args...)...)

@@ -103,11 +103,12 @@ func loadHistory(c *urfave.Context, name string) (history.History, error) {
 }
 
 func printVerdict(w io.Writer, operations, keys int, v *history.Violation) error {
+	what := counted(uint64(operations), "operation") + " on " + counted(uint64(keys), "key")
 	if v == nil {
-		_, err := fmt.Fprintf(w, "linearizable: %s operations on %s keys\n", grouped(uint64(operations)), grouped(uint64(keys)))
+		_, err := fmt.Fprintf(w, "linearizable: %s\n", what)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "not linearizable: %s operations on %s keys\n\n%v", grouped(uint64(operations)), grouped(uint64(keys)), v)
+	_, err := fmt.Fprintf(w, "not linearizable: %s\n\n%v", what, v)
 	return err
 }
 

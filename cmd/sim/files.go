@@ -17,6 +17,7 @@ import (
 type files struct {
 	operations *csvFile
 	history    *os.File
+	counted    bool // bytes are counted
 }
 
 // csvFile is a file of comma-separated values.
@@ -30,7 +31,7 @@ func openFiles(c *urfave.Context, single bool) (*files, error) {
 	if c.Path(flagHistory) != "" && !single {
 		return nil, cli.Usagef("--%s is for a single run: give --%s N, without --%s", flagHistory, flagSeed, flagCompare)
 	}
-	var fs files
+	fs := files{counted: c.Bool(flagBytes)}
 	if path := c.Path(flagOperations); path != "" {
 		f, err := create(flagOperations, path)
 		if err != nil {
@@ -71,7 +72,7 @@ func (fs *files) write(r *record, sides []side) error {
 			if err := fs.operations.w.Write([]string{
 				strconv.FormatUint(r.seed, 10), sides[r.side].label, e.Client, e.Key, e.Kind.String(), e.Outcome.String(),
 				number(milliseconds(e.Began)), number(milliseconds(e.Ended - e.Began)),
-				strconv.Itoa(e.Rounds), strconv.Itoa(e.Messages), strconv.Itoa(e.Bytes),
+				strconv.Itoa(e.Rounds), strconv.Itoa(e.Messages), fs.bytes(e.Bytes),
 			}); err != nil {
 				return err
 			}
@@ -85,6 +86,14 @@ func (fs *files) write(r *record, sides []side) error {
 		return w.Flush()
 	}
 	return nil
+}
+
+// bytes returns a number of bytes for CSV, nothing if they weren't counted.
+func (fs *files) bytes(n int) string {
+	if !fs.counted {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // close closes the files, and returns what could not be written to them.

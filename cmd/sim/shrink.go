@@ -155,7 +155,7 @@ func testName(rule string) string {
 func printShrunk(c *urfave.Context, before, after scenario.Plan, r scenario.Result, runs int) error {
 	w := c.App.Writer
 	from, to := before.Scenario.WithDefaults(), after.Scenario.WithDefaults()
-	fmt.Fprintf(w, "%s runs were tried\n\n", grouped(uint64(runs)))
+	fmt.Fprintf(w, "after %s:\n\n", counted(uint64(runs), "run"))
 	table := cli.NewTable(w, "", "BEFORE", "AFTER")
 	for _, row := range []struct {
 		name     string
@@ -175,7 +175,7 @@ func printShrunk(c *urfave.Context, before, after scenario.Plan, r scenario.Resu
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s operations ended before the promise was broken. The faults that are left:\n", grouped(r.Figures.Operations()))
+	fmt.Fprintf(w, "\n%s ended before the promise was broken. The faults that are left:\n", counted(r.Figures.Operations(), "operation"))
 	for _, d := range after.Decisions {
 		fmt.Fprintf(w, "  %v\n", d)
 	}

@@ -141,6 +141,14 @@ func (t *totals) messagesPerSecond() float64 {
 	return float64(t.messages) / t.took.Seconds()
 }
 
+// counted returns "1 run", "2 runs".
+func counted(n uint64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return grouped(n) + " " + one + "s"
+}
+
 // grouped returns n with a comma after every third digit from the right.
 func grouped(n uint64) string {
 	s := fmt.Sprint(n)

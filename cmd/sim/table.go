@@ -91,9 +91,10 @@ func (t *tableReporter) headline(s *summary) {
 	if len(labels) > 1 {
 		what += ", " + strings.Join(labels, " against ")
 	}
-	fmt.Fprintf(t.w, "%s: %s runs, %s\n", what, grouped(n.runs), verdict)
-	fmt.Fprintf(t.w, "%s operations ended well, %s failed, %s are unknown; %s messages in %s, %s a second\n",
-		grouped(n.operations), grouped(n.failed), grouped(n.unknown), grouped(n.messages), seconds(n.took), grouped(uint64(n.messagesPerSecond())))
+	fmt.Fprintf(t.w, "%s: %s, %s\n", what, counted(n.runs, "run"), verdict)
+	fmt.Fprintf(t.w, "%s ended well, %s failed, %s unknown; %s in %s, %s a second\n",
+		counted(n.operations, "operation"), grouped(n.failed), grouped(n.unknown), counted(n.messages, "message"),
+		seconds(n.took), grouped(uint64(n.messagesPerSecond())))
 }
 
 // means prints a column for each kind of operations.
