@@ -80,7 +80,7 @@ func (r *register) assign(reads, deletes []window) *Violation {
 		open   byEnd
 		next   int
 		latest time.Duration // point: each is later than those before
-		any    bool          // of them
+		placed bool          // any
 		used   []use
 	)
 	for i := range reads {
@@ -89,31 +89,22 @@ func (r *register) assign(reads, deletes []window) *Violation {
 			heap.Push(&open, &deletes[next])
 		}
 		for len(open) > 0 && open[0].to < read.to {
-			latest, any = heap.Pop(&open).(*window).to, true
+			latest, placed = heap.Pop(&open).(*window).to, true
 		}
-		if any && latest >= read.from {
+		if placed && latest >= read.from {
 			continue
 		}
 		if len(open) == 0 {
 			return r.unexplained(read, used)
 		}
-		u := use{delete: heap.Pop(&open).(*window), read: read}
-		if u.reach = u.delete.to; len(used) > 0 {
-			u.reach = max(u.reach, used[len(used)-1].reach)
-		}
-		used = append(used, u)
-		latest, any = read.to, true
+		used = append(used, use{delete: heap.Pop(&open).(*window), read: read})
+		latest, placed = read.to, true
 	}
 	return nil
 }
 
 // use tells that a delete was needed for a read.
-type use struct {
-	delete, read *window
-	// reach is the latest end of this delete's window and those of all uses
-	// before.
-	reach time.Duration
-}
+type use struct{ delete, read *window }
 
 // byEnd is a heap of windows, the one that ends first on top.
 type byEnd []*window

@@ -12,7 +12,7 @@ import "time"
 type Recorder struct {
 	history History
 	last    time.Duration
-	any     bool
+	begun   bool
 }
 
 // Began writes down that an operation began, and returns its place in the
@@ -45,9 +45,9 @@ func (r *Recorder) History() History { return r.history }
 
 // tick returns now, or the least time after the last that it returned.
 func (r *Recorder) tick(now time.Duration) time.Duration {
-	if r.any && now <= r.last {
+	if r.begun && now <= r.last {
 		now = r.last + 1
 	}
-	r.last, r.any = now, true
+	r.last, r.begun = now, true
 	return now
 }

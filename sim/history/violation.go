@@ -118,7 +118,7 @@ func (r *register) unexplained(read *window, used []use) *Violation {
 	first := len(used)
 	from := read.from
 	for i := len(used) - 1; i >= 0; i-- {
-		if used[i].reach >= from {
+		if used[i].delete.to >= from {
 			first, from = i, used[i].read.from
 		}
 	}
