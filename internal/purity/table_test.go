@@ -51,6 +51,7 @@ var folders = []folder{
 	{path: "internal/live"},
 	{path: "internal/store"},
 	{path: "internal/server"},
+	{path: "internal/simreal", tests: true},
 	{path: "client"},
 	{path: "internal/cli"},
 	{path: "cmd/replica"},
