@@ -247,10 +247,12 @@ func (h *handler) Messages(s *transport.Session, in []transport.Incoming) {
 
 func (h *handler) Up(s *transport.Session) { h.runtime.PeerUp(s.Node()) }
 
-// Down tells the operations, unless another session with the node lives: when
-// both sides of a lost connection dial, two can overlap for a while.
+// Down tells the operations, which ask again what they had asked over this
+// session: the far end has forgotten it. Another session with the node may
+// live, when both sides of a lost connection have dialed: then at once.
 func (h *handler) Down(s *transport.Session, err error) {
-	if !h.transport.Connected(s.Node()) {
-		h.runtime.PeerDown(s.Node(), err)
+	h.runtime.PeerDown(s.Node(), err)
+	if h.transport.Connected(s.Node()) {
+		h.runtime.PeerUp(s.Node())
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -59,9 +59,11 @@ func startChildren(ctx context.Context, dir string, cluster identity.ClusterFile
 	}
 	wg.Wait()
 	cs.all = slices.DeleteFunc(cs.all, func(c *child) bool { return c == nil })
-	if err := errors.Join(errs...); err != nil {
-		cs.stop()
-		return nil, err
+	for _, err := range errs {
+		if err != nil { // the others fail for the same reason, or for this one
+			cs.stop()
+			return nil, err
+		}
 	}
 	return cs, nil
 }
@@ -115,31 +117,23 @@ func (c *child) await(ctx context.Context, ready <-chan error) error {
 		if err == nil {
 			return nil
 		}
-		err = &childError{name: filepath.Base(c.folder), log: filepath.Join(c.folder, logFile), last: lastLine(filepath.Join(c.folder, logFile))}
+		err = c.failure()
 	case <-timeout.C:
 		err = cli.Preconditionf("replica %s doesn't serve after %v, see %s", filepath.Base(c.folder), startTimeout, filepath.Join(c.folder, logFile))
 	case <-ctx.Done():
 		err = cli.ErrInterrupted
 	}
 	c.stop()
-	if ended := (*childError)(nil); errors.As(err, &ended) {
-		ended.code = c.cmd.ProcessState.ExitCode()
-	}
 	return err
 }
 
-// childError says that a replica ended instead of serving.
-type childError struct {
-	name, log, last string
-	code            int
+// failure says why the process ended instead of serving, in the words and with
+// the exit code that it had for it.
+func (c *child) failure() error {
+	<-c.done
+	last := strings.TrimPrefix(lastLine(filepath.Join(c.folder, logFile)), "replica: run: ")
+	return &cli.ProcessError{Text: fmt.Sprintf("replica %s: %s", filepath.Base(c.folder), last), Code: c.cmd.ProcessState.ExitCode()}
 }
-
-func (e *childError) Error() string {
-	return fmt.Sprintf("replica %s ended before it served: %s (log: %s)", e.name, e.last, e.log)
-}
-
-// ExitCode is the replica's own: what stopped it stops the cluster.
-func (e *childError) ExitCode() int { return e.code }
 
 // kill ends the process as a power cut would: with SIGKILL.
 func (c *child) kill() error {

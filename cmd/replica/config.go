@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ func configShowCommand() *urfave.Command {
 			"replica config show --data-dir cluster/a",
 			"replica config show --data-dir cluster/a -o json",
 		},
-		Flags: append(settingFlags(), cli.OutputFlag(cli.TableFormat, cli.JSONFormat)),
+		Flags: append(append(settingFlags(), cli.LogFlags(defaultLogLevel)...), cli.OutputFlag(cli.TableFormat, cli.JSONFormat)),
 		Codes: []int{cli.ExitPrecondition, cli.ExitDenied, cli.ExitDamaged},
 		Run:   showConfig,
 	}.Build()
@@ -66,14 +67,16 @@ func nodeSettings(c *urfave.Context, dir string, folder *identity.Folder) []sett
 	settings := []setting{
 		{flagDataDir, dir, cli.Source(c, flagDataDir)},
 		listen,
-		{flagMetrics, c.String(flagMetrics), cli.Source(c, flagMetrics)},
+		{flagMetrics, cmp.Or(c.String(flagMetrics), "none"), cli.Source(c, flagMetrics)},
+		{cli.FlagLogLevel, c.String(cli.FlagLogLevel), cli.Source(c, cli.FlagLogLevel)},
+		{cli.FlagLogFormat, c.String(cli.FlagLogFormat), cli.Source(c, cli.FlagLogFormat)},
 		{"node", string(folder.ID), file(identity.FileIdentity)},
 		{"name", folder.Name, file(identity.FileIdentity)},
 		{"cluster", string(cluster.Cluster), file(identity.FileCluster)},
 		{flagQuorum, cluster.Quorum, file(identity.FileCluster)},
 		{flagMaxValue, strconv.Itoa(cluster.MaxValue), file(identity.FileCluster)},
 	}
-	for _, m := range cluster.Members {
+	for _, m := range byName(cluster.Members) {
 		settings = append(settings, setting{"member " + m.Name, string(m.ID) + " at " + strings.Join(m.Addresses, ","), file(identity.FileCluster)})
 	}
 	return settings

@@ -17,6 +17,7 @@ import (
 
 	"atoll/internal/cli"
 	"atoll/internal/identity"
+	"atoll/internal/store"
 )
 
 const (
@@ -40,14 +41,15 @@ is interrupted; then it ends them. A replica that is killed stays dead: try it.
 
 A client without --context and --endpoints uses this cluster while it runs.
 With --data-dir the cluster is kept there, and started again the next time.
-With --once it takes free ports, shows the main things a cluster does, and ends.`,
+With --once it takes free ports (unless --port is given), shows the main things
+that a cluster does, under keys that begin with "tour/", and ends.`,
 		Examples: []string{
 			"replica dev",
 			"replica dev --data-dir ~/atoll --replicas 5",
 			"replica dev --once",
 		},
 		Flags: append([]urfave.Flag{
-			&urfave.IntFlag{Name: flagReplicas, EnvVars: []string{cli.Environment(flagReplicas)}, Value: defaultReplicas, Usage: "`COUNT` of replicas of a new cluster"},
+			&urfave.IntFlag{Name: flagReplicas, EnvVars: []string{cli.Environment(flagReplicas)}, Value: defaultReplicas, Usage: fmt.Sprintf("`COUNT` of replicas of a new cluster, 1 to %d", maxReplicas)},
 			dataDirFlag("to keep the cluster in; without it, a temporary one"),
 			&urfave.IntFlag{Name: flagPort, EnvVars: []string{cli.Environment(flagPort)}, Value: defaultPort, Usage: "`PORT` of the first replica of a new cluster; the others follow"},
 			quorumFlag(),
@@ -88,20 +90,17 @@ func runDev(c *urfave.Context) (err error) {
 // stay keeps the cluster until the context ends.
 func stay(c *urfave.Context, dir string, temporary bool, cs *children) error {
 	contextFile := filepath.Join(dir, identity.FileContext)
-	announcement, err := cli.AnnounceDev(contextFile)
-	if err != nil {
-		return err
-	}
-	defer announcement.Withdraw()
+	withdraw, note := announce(contextFile)
+	defer withdraw()
 	if err := printChildren(c.App.Writer, cs); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.App.Writer, "\nexport ATOLL_CONTEXT=%s\n", contextFile)
-	note := "kept; start it again with the same --data-dir"
+	fate := "kept; start it again with the same --data-dir"
 	if temporary {
-		note = "temporary; it goes when this ends"
+		fate = "temporary; it goes when this ends"
 	}
-	fmt.Fprintf(c.App.ErrWriter, "folder %s: %s\nCtrl-C ends the cluster\n", dir, note)
+	fmt.Fprintf(c.App.ErrWriter, "%s\nfolder %s: %s\nCtrl-C ends the cluster\n", note, dir, fate)
 	ended := make(chan *child)
 	ctx, cancel := context.WithCancel(c.Context)
 	defer cancel()
@@ -129,6 +128,20 @@ func stay(c *urfave.Context, dir string, temporary bool, cs *children) error {
 			}
 		}
 	}
+}
+
+// announce makes clients on this machine find the cluster, unless they find
+// another one already. It returns what ends that, and a line for people.
+func announce(contextFile string) (withdraw func(), note string) {
+	nobody := func() {}
+	if dev, alive, err := cli.FindDev(); err == nil && alive {
+		return nobody, fmt.Sprintf("clients without a context use the dev cluster that runs already (pid %d): for this one, set ATOLL_CONTEXT", dev.PID)
+	}
+	a, err := cli.AnnounceDev(contextFile)
+	if err != nil {
+		return nobody, fmt.Sprintf("clients won't find this cluster by themselves (%v): set ATOLL_CONTEXT", err)
+	}
+	return func() { _ = a.Withdraw() }, "clients on this machine find this cluster by themselves"
 }
 
 // devFolder returns the cluster's folder, and whether it goes afterwards.
@@ -163,15 +176,20 @@ func devCluster(c *urfave.Context, dir string) (identity.ClusterFile, error) {
 		if err := freePorts(ports); err != nil {
 			return identity.ClusterFile{}, err
 		}
+	} else if err := portsFree(ports); err != nil {
+		return identity.ClusterFile{}, err
 	}
 	return createCluster(dir, loopbackMembers(ports), c.String(flagQuorum), c.Int(flagMaxValue))
 }
+
+// memberName is the name of the i'th member of a dev cluster: a, b, c, ...
+func memberName(i int) string { return string(rune('a' + i)) }
 
 // loopbackMembers names the members a, b, c, ...
 func loopbackMembers(ports []int) []identity.MemberSpec {
 	var members []identity.MemberSpec
 	for i, port := range ports {
-		members = append(members, identity.MemberSpec{Name: string(rune('a' + i)), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
+		members = append(members, identity.MemberSpec{Name: memberName(i), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))})
 	}
 	return members
 }
@@ -179,9 +197,18 @@ func loopbackMembers(ports []int) []identity.MemberSpec {
 // existingCluster returns the cluster of an earlier run: that of any member
 // folder in dir, all of which must be there.
 func existingCluster(dir string) (identity.ClusterFile, error) {
-	folder, err := identity.OpenFolder(filepath.Join(dir, "a"))
+	first := filepath.Join(dir, memberName(0))
+	if _, err := os.Stat(first); errors.Is(err, fs.ErrNotExist) {
+		return identity.ClusterFile{}, cli.Preconditionf("%s has files in it, and they are not a dev cluster's: give another folder", dir)
+	}
+	folder, err := identity.OpenFolder(first)
 	if err != nil {
-		return identity.ClusterFile{}, fmt.Errorf("%s is not a dev cluster's folder: %w", dir, err)
+		return identity.ClusterFile{}, err
+	}
+	for _, m := range folder.Cluster.Members {
+		if err := store.InUse(filepath.Join(dir, m.Name)); err != nil {
+			return identity.ClusterFile{}, err
+		}
 	}
 	return folder.Cluster, nil
 }
@@ -195,6 +222,19 @@ func freePorts(ports []int) error {
 		}
 		defer conn.Close() // all at the end, so that they differ
 		ports[i] = conn.LocalAddr().(*net.UDPAddr).Port
+	}
+	return nil
+}
+
+// portsFree returns an error if one of the ports is taken now: before a
+// cluster is made that could never start.
+func portsFree(ports []int) error {
+	for _, port := range ports {
+		conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		if err != nil {
+			return cli.Preconditionf("port %d can't be had (%v): give --%s another one", port, errors.Unwrap(err), flagPort)
+		}
+		conn.Close()
 	}
 	return nil
 }

@@ -146,9 +146,14 @@ func byName(members []identity.Member) []identity.Member {
 func printCluster(c *urfave.Context, dir string, cluster identity.ClusterFile) error {
 	var lines []memberLine
 	for _, m := range byName(cluster.Members) {
-		lines = append(lines, memberLine{
-			Name: m.Name, ID: string(m.ID), Address: strings.Join(m.Addresses, ","), Folder: filepath.Join(dir, m.Name),
-		})
+		lines = append(lines, memberLine{Name: m.Name, ID: string(m.ID), Address: strings.Join(m.Addresses, ",")})
+	}
+	dir, err := filepath.Abs(dir) // what is printed is copied to other places
+	if err != nil {
+		return err
+	}
+	for i := range lines {
+		lines[i].Folder = filepath.Join(dir, lines[i].Name)
 	}
 	if cli.OutputOf(c) == cli.JSONFormat {
 		return cli.PrintJSON(c.App.Writer, map[string]any{
@@ -165,7 +170,7 @@ func printCluster(c *urfave.Context, dir string, cluster identity.ClusterFile) e
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.App.Writer, "\ncluster %s, quorum %s\nclients: export ATOLL_CONTEXT=%s\n",
+	_, err = fmt.Fprintf(c.App.Writer, "\ncluster %s, quorum %s\nclients: export ATOLL_CONTEXT=%s\n",
 		cluster.Cluster, cluster.Quorum, filepath.Join(dir, identity.FileContext))
 	return err
 }

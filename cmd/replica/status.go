@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"os"
+	"log/slog"
 	"path/filepath"
 
 	urfave "github.com/urfave/cli/v2"
@@ -16,8 +16,8 @@ func statusCommand() *urfave.Command {
 	return cli.Command{
 		Name:    "status",
 		Purpose: "show how the cluster of a node's folder is",
-		Details: `Asks all members, on the host of one of them, with that node's own certificate:
-no context file is needed. A member that doesn't answer is shown as silent.`,
+		Details: `Asks all members, on the host of one of them, as the client that init made for
+that folder. A member that doesn't answer is shown as silent.`,
 		Examples: []string{
 			"replica status --data-dir cluster/a",
 			"replica status --data-dir cluster/a -o json",
@@ -26,7 +26,7 @@ no context file is needed. A member that doesn't answer is shown as silent.`,
 			dataDirFlag("of the node, as init wrote it"),
 			cli.TimeoutFlag("the search for a member that answers"),
 			cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat),
-		}, cli.LogFlags(defaultLogLevel)...),
+		}, cli.LogFlags(slog.LevelWarn)...),
 		Codes: []int{cli.ExitPrecondition, cli.ExitNoQuorum, cli.ExitDenied, cli.ExitDamaged},
 		Run:   showStatus,
 	}.Build()
@@ -37,20 +37,11 @@ func showStatus(c *urfave.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	folder, err := identity.OpenFolder(dir)
+	cfg, err := client.LoadContext(filepath.Join(dir, identity.FileContext))
 	if err != nil {
 		return err
 	}
-	cfg := client.Config{
-		Endpoints: folder.Cluster.Endpoints(),
-		Timeout:   c.Duration(cli.FlagTimeout),
-		Log:       cli.Logger(c),
-	}
-	for name, to := range map[string]*[]byte{identity.FileCA: &cfg.CA, identity.FileCertificate: &cfg.Certificate, identity.FileKey: &cfg.Key} {
-		if *to, err = os.ReadFile(filepath.Join(dir, name)); err != nil {
-			return err
-		}
-	}
+	cfg.Timeout, cfg.Log = c.Duration(cli.FlagTimeout), cli.Logger(c)
 	cl, err := client.Open(c.Context, cfg)
 	if err != nil {
 		return err

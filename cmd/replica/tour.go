@@ -17,7 +17,7 @@ import (
 // prints was done through client and quorums, and checked.
 func tour(c *urfave.Context, dir string, cs *children) error {
 	g := &guide{c: c, children: cs}
-	g.say("%d replicas, each a process with its own disk:", len(cs.all))
+	g.say("%s, each a process with its own disk:", plural(len(cs.all), "replica"))
 	if err := printChildren(c.App.Writer, cs); err != nil {
 		return err
 	}
@@ -32,6 +32,13 @@ func tour(c *urfave.Context, dir string, cs *children) error {
 	return g.walk()
 }
 
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // guide is who leads the tour.
 type guide struct {
 	c        *urfave.Context
@@ -43,13 +50,20 @@ func (g *guide) say(format string, args ...any) {
 	fmt.Fprintf(g.c.App.Writer, "\n"+format+"\n", args...)
 }
 
+// The keys of the tour, apart from those of whoever uses the cluster.
+const (
+	tourPrefix = "tour/"
+	tourFirst  = tourPrefix + "greeting"
+	tourSecond = tourPrefix + "farewell"
+)
+
 func (g *guide) walk() error {
 	steps := []func(context.Context) error{
-		g.putAndGet("greeting", "hello"),
+		g.putAndGet(tourFirst, "hello"),
 		g.overwrite,
 		g.killOne,
-		g.putAndGet("after-the-kill", "still here"),
-		g.readBack("greeting", "hello again"),
+		g.putAndGet(tourSecond, "still here"),
+		g.readBack(tourFirst, "hello again"),
 		g.deleteAndList,
 		g.status,
 	}
@@ -87,18 +101,18 @@ func (g *guide) readBack(key, want string) func(context.Context) error {
 }
 
 func (g *guide) overwrite(ctx context.Context) error {
-	first, err := g.client.Get(ctx, "greeting")
+	first, err := g.client.Get(ctx, tourFirst)
 	if err != nil {
 		return err
 	}
-	tag, err := g.client.Put(ctx, "greeting", []byte("hello again"))
+	tag, err := g.client.Put(ctx, tourFirst, []byte("hello again"))
 	if err != nil {
 		return err
 	}
 	if !first.Tag.Less(tag) {
 		return fmt.Errorf("the tag %v of a later write is not larger than %v", tag, first.Tag)
 	}
-	g.say("put greeting again: its tag is larger, %v", tag)
+	g.say("put %s again: its tag is larger, %v", tourFirst, tag)
 	return nil
 }
 
@@ -110,27 +124,28 @@ func (g *guide) killOne(ctx context.Context) error {
 	}
 	t := s.Configuration.Tolerance()
 	if t.Reads.Any < 1 || t.Writes.Any < 1 {
-		g.say("%v tolerates no death: nobody is killed", s.Configuration.System())
+		g.say("this cluster doesn't tolerate the death of just any replica: nobody is killed")
 		return nil
 	}
 	victim := g.children.all[len(g.children.all)-1]
 	if err := victim.kill(); err != nil {
 		return err
 	}
-	g.say("kill -9 %d: replica %s is dead (%s)", victim.serving.PID, victim.serving.Name, t)
+	g.say("kill -9 %d: replica %s is dead. The cluster tolerates that: %d of %d may die for reads, %d for writes, whichever they are",
+		victim.serving.PID, victim.serving.Name, t.Reads.Any, t.Members, t.Writes.Any)
 	return nil
 }
 
 func (g *guide) deleteAndList(ctx context.Context) error {
-	if _, err := g.client.Delete(ctx, "greeting"); err != nil {
+	if _, err := g.client.Delete(ctx, tourFirst); err != nil {
 		return err
 	}
-	if _, err := g.client.Get(ctx, "greeting"); !errors.Is(err, client.ErrNotFound) {
+	if _, err := g.client.Get(ctx, tourFirst); !errors.Is(err, client.ErrNotFound) {
 		return fmt.Errorf("get of a deleted key: %v, want %v", err, client.ErrNotFound)
 	}
-	g.say("delete greeting; get greeting: %v; what is left:", client.ErrNotFound)
+	g.say("delete %s; get %[1]s: %v; what is left:", tourFirst, client.ErrNotFound)
 	t := cli.NewTable(g.c.App.Writer, "KEY", "TAG")
-	for e, err := range g.client.List(ctx, "") {
+	for e, err := range g.client.List(ctx, tourPrefix) {
 		if err != nil {
 			return err
 		}
@@ -138,7 +153,11 @@ func (g *guide) deleteAndList(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := g.client.Delete(ctx, tourSecond)
+	return err
 }
 
 func (g *guide) status(ctx context.Context) error {

@@ -175,10 +175,23 @@ func exitRules() []exitRule {
 	}
 }
 
+// ProcessError says that a process which the command had started has failed.
+// Its exit code becomes the command's.
+type ProcessError struct {
+	Text string
+	Code int
+}
+
+// Error returns the text.
+func (e *ProcessError) Error() string { return e.Text }
+
 // ExitCode returns the exit code for the error that a command returned.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitDone
+	}
+	if p, ok := errors.AsType[*ProcessError](err); ok && p.Code > 0 {
+		return p.Code
 	}
 	for _, r := range exitRules() {
 		if r.matches(err) {

@@ -25,6 +25,9 @@ import (
 // Run removes from the environment of the process the variables that don't
 // count: those of the command's flags that are empty, or beaten by a flag.
 func Run(app *urfave.App, args []string) int {
+	// A reader that goes away is an error of the write, so that what must be
+	// cleaned up is, and not the end of the process.
+	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()

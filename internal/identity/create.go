@@ -311,7 +311,7 @@ func (b *builder) build(dir string) error {
 			return fmt.Errorf("making the folder of member %q: %w", m.Name, err)
 		}
 	}
-	return b.buildContext(filepath.Join(dir, FileContext))
+	return b.buildContext(filepath.Join(dir, FileContext), clientName)
 }
 
 // finish has the members' stores made, and syncs the folders.
@@ -361,15 +361,16 @@ func (b *builder) buildMember(dir string, m Member) error {
 			return err
 		}
 	}
-	return nil
+	// For the operator on this host: a node's own certificate is no client's.
+	return b.buildContext(filepath.Join(dir, FileContext), m.Name)
 }
 
-func (b *builder) buildContext(path string) error {
+func (b *builder) buildContext(path, name string) error {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return fmt.Errorf("making a key: %w", err)
 	}
-	cert, key, err := b.issue(RoleClient, clientName, private)
+	cert, key, err := b.issue(RoleClient, name, private)
 	if err != nil {
 		return err
 	}

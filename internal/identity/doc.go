@@ -28,6 +28,7 @@
 //	D/ca/        ca.crt ca.key                     stays with whoever runs the cluster
 //	D/NAME/      identity.json cluster.json        one folder for each member, to carry to
 //	             ca.crt node.crt node.key          its host; its store is put in there, too
+//	             client.json                       a context file for the operator on that host
 //	D/client.json                                  a context file: endpoints and credentials
 //
 // and [OpenFolder] opens D/NAME if everything in it is whole and belongs

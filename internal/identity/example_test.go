@@ -50,16 +50,19 @@ func ExampleCreateCluster() {
 	// Output:
 	// majority of 3 members at [10.0.0.1:7400 10.0.0.2:7400 [2001:db8::3]:7400]
 	// a/ca.crt
+	// a/client.json
 	// a/cluster.json
 	// a/identity.json
 	// a/node.crt
 	// a/node.key
 	// b/ca.crt
+	// b/client.json
 	// b/cluster.json
 	// b/identity.json
 	// b/node.crt
 	// b/node.key
 	// c/ca.crt
+	// c/client.json
 	// c/cluster.json
 	// c/identity.json
 	// c/node.crt

@@ -143,7 +143,7 @@ type member struct {
 // readMember reads the files of a member's folder, each of which must be whole.
 func readMember(dir string) (*member, error) {
 	m := &member{folderReader: folderReader{dir: dir,
-		wayOut: "restore it from the folder that init wrote; if it is lost, remove this member from the cluster and add a new one"}}
+		wayOut: "restore it from the folder that init wrote; if it is lost, this member is, and the cluster goes on with the others as far as its quorums tolerate"}}
 	if err := checkFolder(dir); err != nil {
 		return nil, err
 	}

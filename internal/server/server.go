@@ -95,6 +95,11 @@ func Start(cfg Config) (_ *Server, err error) {
 			err = errors.Join(err, s.Close())
 		}
 	}()
+	// Before the addresses, which the other process has taken as well: that
+	// the folder is in use says more than that a port is.
+	if err := store.InUse(cfg.Folder.Dir); err != nil {
+		return nil, err
+	}
 	if cfg.Metrics != "" {
 		if s.admin, err = listenAdmin(cfg.Metrics); err != nil {
 			return nil, err

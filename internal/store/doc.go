@@ -60,7 +60,7 @@
 //
 // A damaged record is an error that wraps abd.ErrDamaged: the node abstains on
 // that key. A damaged file is a DamageError that doesn't wrap it, and the way
-// out is in its text: the node's folder is given up, and the node joins anew.
+// out is in its text: this node is given up, and the others go on.
 // Nothing here ever starts empty in place of what is damaged.
 //
 // # Limits

@@ -19,8 +19,8 @@ var (
 )
 
 // wayOut is what to do about a damaged file.
-const wayOut = "move the folder away, and let the node join anew with an empty one: " +
-	"the other members hold its data"
+const wayOut = "leave this member off, and don't start it with an empty store, which would have forgotten what it acknowledged: " +
+	"the cluster goes on with the others as far as its quorums tolerate"
 
 // DamageError says that a file holds something that can't be trusted.
 type DamageError struct {

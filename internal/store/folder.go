@@ -155,6 +155,10 @@ func readIdentity(dir string) (storeID, error) {
 	return storeID(b), nil
 }
 
+// InUse returns an *InUseError if another process has the store in dir open.
+// It changes nothing, and promises nothing about the next moment.
+func InUse(dir string) error { return probeLock(dir) }
+
 // Open opens the store in cfg.Dir, after it has read and checked all of it.
 // What the journal holds of an earlier life is durable when Open returns.
 //

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,14 +32,9 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		defer f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			b, _ := io.ReadAll(io.LimitReader(f, 32))
-			pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
-			return nil, &InUseError{Dir: dir, Process: pid}
-		}
-		return nil, &os.PathError{Op: "flock", Path: f.Name(), Err: err}
+	if err := tryLock(dir, f); err != nil {
+		f.Close()
+		return nil, err
 	}
 	// Who holds it is for people only: the lock is the flock.
 	err = f.Truncate(0)
@@ -50,6 +46,32 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// probeLock returns an *InUseError if somebody holds the folder's lock.
+func probeLock(dir string) error {
+	f, err := os.Open(filepath.Join(dir, lockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close() // which gives the lock back
+	return tryLock(dir, f)
+}
+
+func tryLock(dir string, f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		b, _ := io.ReadAll(io.LimitReader(f, 32))
+		pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+		return &InUseError{Dir: dir, Process: pid}
+	}
+	if err != nil {
+		return &os.PathError{Op: "flock", Path: f.Name(), Err: err}
+	}
+	return nil
 }
 
 // syncDir makes names in dir durable: what was created, renamed or removed.
