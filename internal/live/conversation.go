@@ -36,9 +36,8 @@ type conversation struct {
 		req     env.Message
 		each    func(env.Conversation, quorum.NodeID, env.Message) bool
 		targets []target
-		backoff time.Duration // between the last resend and the next
-		looking bool          // each is running
-		cause   error         // why it ended; nil: each has returned true
+		looking bool  // each is running
+		cause   error // why it ended; nil: each has returned true
 	}
 }
 
@@ -52,6 +51,10 @@ type target struct {
 	unsent    bool  // noted down by each, and not yet sent
 	waiting   bool  // its answer hasn't come, or is no longer worth anything
 	answered  bool  // at least one answer has come
+
+	due    time.Duration // when it is asked again, while it is waiting
+	resend time.Duration // the last pause after a copy that the network took
+	retry  time.Duration // the last pause after one that it didn't
 }
 
 // outgoing is a request on its way to the network.
@@ -62,24 +65,24 @@ type outgoing struct {
 	err          error // set when it was refused
 }
 
-// begin opens the conversation, and returns its key and out with what is to be
-// sent added.
+// begin opens the conversation, and returns its key, when it is due, and out
+// with what is to be sent added.
 func (c *conversation) begin(to []quorum.NodeID, req env.Message, each func(env.Conversation, quorum.NodeID, env.Message) bool,
-	due time.Duration, out []outgoing) (uint64, []outgoing) {
+	now time.Duration, out []outgoing) (key uint64, due time.Duration, _ []outgoing) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation = (c.generation + 1) & (1<<generationBits - 1)
-	key := c.generation<<(64-generationBits) | uint64(c.place)
+	key = c.generation<<(64-generationBits) | uint64(c.place)
 	c.mu.req, c.mu.each = req, each
-	c.mu.backoff = FirstResend
 	c.mu.cause = nil
 	for _, id := range to {
 		c.add(id)
 	}
+	due = now + FirstResend
 	c.due.Store(int64(due))
 	c.key.Store(key)
-	return key, c.unsent(key, out)
+	return key, due, c.unsent(key, now, out)
 }
 
 // forget drops what the conversation held, so that it can be collected.
@@ -144,12 +147,13 @@ func (c *conversation) answer(key uint64, redirects uint8, from quorum.NodeID, m
 	c.mu.looking = true
 	done := c.mu.each(c, from, m)
 	c.mu.looking = false
-	out = c.unsent(key, out)
 	due = never
-	if !done && len(out) > 0 {
-		due = now() + FirstResend
-		c.mu.backoff = FirstResend
-		c.due.Store(int64(due))
+	if c.hasUnsent() {
+		at := now()
+		out = c.unsent(key, at, out)
+		if !done {
+			due = c.dueBy(at + FirstResend)
+		}
 	}
 	if done {
 		c.key.Store(0)
@@ -161,51 +165,109 @@ func (c *conversation) answer(key uint64, redirects uint8, from quorum.NodeID, m
 	return out, due
 }
 
+// hasUnsent reports whether requests were noted down that weren't sent. Called
+// with mu held.
+func (c *conversation) hasUnsent() bool {
+	for i := range c.mu.targets {
+		if c.mu.targets[i].unsent {
+			return true
+		}
+	}
+	return false
+}
+
 // unsent returns out with the requests added that were noted down, and marks
 // them as sent. Called with mu held.
-func (c *conversation) unsent(key uint64, out []outgoing) []outgoing {
+func (c *conversation) unsent(key uint64, now time.Duration, out []outgoing) []outgoing {
 	for i := range c.mu.targets {
 		if t := &c.mu.targets[i]; t.unsent {
-			out = append(out, t.copy(key))
+			out = append(out, t.copy(key, now))
 		}
 	}
 	return out
 }
 
-// waiting does the same for the requests that wait for an answer: those to one
-// node, or to all if it is empty. Called with mu held.
-func (c *conversation) waiting(key uint64, node quorum.NodeID, out []outgoing) []outgoing {
+// waiting does the same for a request to a node that waits for an answer, over
+// a connection that is new. The copies that went before tell nothing about it.
+// Called with mu held.
+func (c *conversation) waiting(key uint64, node quorum.NodeID, now time.Duration, out []outgoing) []outgoing {
+	if t := c.target(node); t != nil && t.waiting {
+		t.resend, t.retry = 0, 0
+		out = append(out, t.copy(key, now))
+	}
+	return out
+}
+
+// overdue does the same for those that wait and are due, and returns when the
+// others are, never if there are none. Called with mu held.
+func (c *conversation) overdue(key uint64, now time.Duration, out []outgoing) (_ []outgoing, due time.Duration) {
+	due = never
 	for i := range c.mu.targets {
-		if t := &c.mu.targets[i]; t.waiting && (node == "" || node == t.node) {
-			out = append(out, t.copy(key))
+		t := &c.mu.targets[i]
+		if !t.waiting {
+			continue
 		}
+		if t.due <= now {
+			out = append(out, t.copy(key, now))
+		}
+		due = min(due, t.due)
 	}
-	return out
+	return out, due
 }
 
-// copy returns one more copy of the request to a target. It counts as sent
-// from now on, so that what is told about it errs towards "the node may have
-// acted on it" while it is on its way; failed takes that back.
-func (t *target) copy(key uint64) outgoing {
+// dueBy sees to it that the conversation is looked at by then at the latest.
+// It returns then if that is news, and otherwise never. Called with mu held.
+func (c *conversation) dueBy(then time.Duration) time.Duration {
+	if time.Duration(c.due.Load()) <= then {
+		return never
+	}
+	c.due.Store(int64(then))
+	return then
+}
+
+// copy returns one more copy of the request to a target. It counts as taken by
+// the network from now on, so that what is told about it errs towards "the
+// node may have acted on it" while it is on its way; failed takes that back.
+func (t *target) copy(key uint64, now time.Duration) outgoing {
 	t.unsent = false
 	t.copies++
 	t.err = nil
+	if t.resend > 0 {
+		t.retry = 0 // the one before was taken
+	}
+	t.resend = longer(t.resend, FirstResend, MaxResend)
+	t.due = now + t.resend
 	return outgoing{to: t.node, conversation: key | uint64(t.redirects)<<placeBits, req: t.req}
 }
 
-// failed records which of out the network didn't take.
-func (c *conversation) failed(key uint64, out []outgoing) {
+// refused notes down that the network has nobody to give the request to.
+func (t *target) refused(err error, now time.Duration) {
+	t.err = err
+	t.resend = 0
+	t.retry = longer(t.retry, FirstRetry, MaxRetry)
+	t.due = now + t.retry
+}
+
+// longer is the pause that follows a pause d: twice as long, within bounds.
+func longer(d, first, most time.Duration) time.Duration { return min(max(2*d, first), most) }
+
+// failed records which of out the network didn't take. It returns when they
+// are due, never if the sweeper has that in mind anyway.
+func (c *conversation) failed(key uint64, out []outgoing, now time.Duration) (due time.Duration) {
+	due = never
 	if !c.lock(key) {
-		return
+		return due
 	}
 	defer c.mu.Unlock()
 	for i := range out {
 		if out[i].err != nil {
 			t := c.target(out[i].to)
 			t.copies--
-			t.err = out[i].err
+			t.refused(out[i].err, now)
+			due = min(due, t.due)
 		}
 	}
+	return c.dueBy(due)
 }
 
 // forgotten records that a connection with a node has ended, and what is known
@@ -221,15 +283,9 @@ func (c *conversation) forgotten(key uint64, node quorum.NodeID, err error, now 
 	if t == nil {
 		return never
 	}
-	t.err = err
 	t.waiting = true
-	if time.Duration(c.due.Load()) != never {
-		return never
-	}
-	due = now() + FirstResend
-	c.mu.backoff = FirstResend
-	c.due.Store(int64(due))
-	return due
+	t.refused(err, now())
+	return c.dueBy(t.due)
 }
 
 // unfinished is what Ask returns when the conversation ended for a cause.
@@ -286,6 +342,7 @@ func (c *conversation) Redirect(to quorum.NodeID, req env.Message) {
 	}
 	t.req = req
 	t.unsent, t.waiting = true, true
+	t.resend = 0
 }
 
 // check panics unless each is running. Afterwards the place may be another

@@ -41,12 +41,15 @@
 //
 // # What is lost
 //
-// One goroutine, the sweeper, sends again what wasn't answered: 250 ms after
-// the first time, then after twice as long each time, up to 2 s. There is no
-// timer for each operation. The sweeper sleeps until something is due, and
-// while nothing can become due it isn't woken at all: an idle process, even
-// one with open watches, causes no wake-ups. When a node's connection comes
-// (back) up, PeerUp sends it at once what it hasn't answered yet.
+// One goroutine, the sweeper, sends again what wasn't answered. What a live
+// connection took isn't lost as long as that lives: it is sent again after
+// [FirstResend], in case the node had to drop its answer, and then after twice
+// as long each time, up to [MaxResend]. What no connection took is tried again
+// after [FirstRetry], and so on up to [MaxRetry]. There is no timer for each
+// operation. The sweeper sleeps until something is due, and while nothing can
+// become due it isn't woken at all: an idle process, even one with open
+// watches, causes no wake-ups. When a node's connection comes (back) up, PeerUp
+// sends it at once what it hasn't answered yet.
 //
 // A node that has answered, by a refusal too, isn't asked again while its
 // connection lives, unless it is redirected. When a connection with it ends,

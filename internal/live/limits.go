@@ -16,13 +16,21 @@ const (
 	// to further ones are dropped, until a task has called Receive on them.
 	MaxMailboxes = 4096
 
-	// FirstResend is how long after a request was sent it is sent again,
-	// unless it was answered. Each further time it takes twice as long, up to
-	// MaxResend. A request to a node that is up is answered within a few
-	// milliseconds or lost with its connection, which PeerUp sees to; what
-	// remains is a node that is overloaded, where to ask too often does harm.
-	FirstResend = 250 * time.Millisecond
-	MaxResend   = 2 * time.Second
+	// FirstResend is how long after a request was handed to a live connection
+	// it is sent again, unless it was answered. Each further time it takes
+	// twice as long, up to MaxResend. Such a connection loses nothing while it
+	// lives, and PeerDown and PeerUp see to what is lost with it. What remains
+	// is an answer that the node dropped because too much waited to be sent to
+	// this process already. To ask sooner would do harm: a large value may be
+	// on its way for a second, and copies behind it hold up all others.
+	FirstResend = 2 * time.Second
+	MaxResend   = 8 * time.Second
+
+	// FirstRetry is how long after the network didn't take a request, because
+	// there is no connection or its queue is full, it is tried again. Each
+	// further time it takes twice as long, up to MaxRetry.
+	FirstRetry = 50 * time.Millisecond
+	MaxRetry   = time.Second
 
 	// minSweep is the least time between two sweeps, so that conversations
 	// that become due one after the other are resent together.

@@ -121,22 +121,72 @@ func TestResendsWithBackoff(t *testing.T) {
 	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
 		a := ask(r, nodes("a", "b"), never)
 		first := l.want(t, "0s a 1; 0s b 1")
-		time.Sleep(300 * time.Millisecond)
-		again := l.want(t, "250ms a 1; 250ms b 1")
+		time.Sleep(3 * time.Second)
+		again := l.want(t, "2s a 1; 2s b 1")
 		if again.conversation != first.conversation {
 			t.Errorf("sent again as conversation %#x, first as %#x", again.conversation, first.conversation)
 		}
 		r.Deliver("a", first.conversation, number(0))
-		time.Sleep(10 * time.Second)
-		l.want(t, "750ms b 1; 1.75s b 1; 3.75s b 1; 5.75s b 1; 7.75s b 1; 9.75s b 1")
+		time.Sleep(30 * time.Second)
+		l.want(t, "6s b 1; 14s b 1; 22s b 1; 30s b 1")
 		r.Deliver("b", first.conversation, &env.Refused{})
 		time.Sleep(time.Hour)
 		l.want(t, "") // a refusal is an answer
 		a.cancel(nil)
 		<-a.result
-		if got := r.Stats().Resent; got != 8 {
-			t.Errorf("Stats counts %d requests as sent again, want 8", got)
+		if got := r.Stats().Resent; got != 6 {
+			t.Errorf("Stats counts %d requests as sent again, want 6", got)
 		}
+	})
+}
+
+// TestRetriesWhatWasNotTaken: what the network had nobody to give to is tried
+// soon again, whatever is asked of others; what it took has time.
+func TestRetriesWhatWasNotTaken(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		full := errors.New("queue full")
+		l.fail("a", full)
+		var copies int
+		a := ask(r, nodes("a", "b"), func(c env.Conversation, _ quorum.NodeID, m env.Message) bool {
+			copies = c.Sent("a")
+			return m == number(9)
+		})
+		id := l.want(t, "0s a 1; 0s b 1").conversation
+		time.Sleep(400 * time.Millisecond)
+		l.want(t, "50ms a 1; 150ms a 1; 350ms a 1")
+		time.Sleep(1600 * time.Millisecond)
+		l.want(t, "750ms a 1; 1.55s a 1; 2s b 1")
+		time.Sleep(1800 * time.Millisecond)
+		l.want(t, "2.55s a 1; 3.55s a 1")
+		l.fail("a", nil)
+		time.Sleep(5 * time.Second)
+		l.want(t, "4.55s a 1; 6s b 1; 6.55s a 1")
+		l.fail("a", full)
+		time.Sleep(2 * time.Second)
+		l.want(t, "10.55s a 1; 10.6s a 1; 10.7s a 1") // as if for the first time
+		r.Deliver("b", id, number(9))
+		if err := <-a.result; err != nil || copies != 2 {
+			t.Errorf("Ask returned %v, and a was sent %d copies, want 2", err, copies)
+		}
+	})
+}
+
+// TestRetriesWhileTheSweeperWaits: a refusal is retried in time even if the
+// sweeper has planned something later, and with others that are in no hurry.
+func TestRetriesWhileTheSweeperWaits(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		for _, node := range []quorum.NodeID{"a", "b", "c"} {
+			if node != "a" {
+				l.fail(node, errors.New("not connected"))
+			}
+			a := ask(r, nodes(node), never)
+			defer func() { a.cancel(nil); <-a.result }()
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(57 * time.Millisecond)
+		l.want(t, "0s a 1; 1ms b 1; 2ms c 1; 51ms b 1")
+		time.Sleep(40 * time.Millisecond)
+		l.want(t, "76ms c 1") // not a sweep for each
 	})
 }
 
@@ -150,8 +200,8 @@ func TestResendsTogether(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		l.want(t, "0s a 1; 10ms a 1; 20ms a 1")
-		time.Sleep(300 * time.Millisecond)
-		l.want(t, "250ms a 1; 275ms a 1; 275ms a 1")
+		time.Sleep(2100 * time.Millisecond)
+		l.want(t, "2s a 1; 2.025s a 1; 2.025s a 1")
 	})
 }
 
@@ -202,15 +252,15 @@ func TestPeerDownAsksAgain(t *testing.T) {
 		if again.conversation != id {
 			t.Errorf("asked again as conversation %#x, first as %#x", again.conversation, id)
 		}
-		time.Sleep(time.Second)
-		l.want(t, "1m0.25s a 1; 1m0.75s a 1") // it may be lost on the new one too
+		time.Sleep(7 * time.Second)
+		l.want(t, "1m2.001s a 1; 1m6.001s a 1") // its answer may be lost on the new one too
 		r.Deliver("a", id, number(0))
 		time.Sleep(time.Minute)
 		l.want(t, "")
 		// Without PeerUp, the sweeper tries.
 		r.PeerDown("a", reset)
-		time.Sleep(time.Second)
-		l.want(t, "2m1.251s a 1; 2m1.751s a 1")
+		time.Sleep(3 * time.Second)
+		l.want(t, "2m7.051s a 1; 2m9.051s a 1")
 		r.Deliver("b", id, number(9))
 		if err := <-a.result; err != nil || sent != 6 {
 			t.Errorf("Ask returned %v, and a was sent %d copies, want 6", err, sent)
@@ -287,16 +337,16 @@ func TestRedirect(t *testing.T) {
 		}
 		r.Deliver("c", first, number(0))
 		r.Deliver("b", first, number(0)) // to the first request
-		time.Sleep(300 * time.Millisecond)
-		l.want(t, "350ms b 2")
+		time.Sleep(2100 * time.Millisecond)
+		l.want(t, "2.1s b 2")
 		r.Deliver("b", second, number(0))
 		time.Sleep(time.Minute)
 		l.want(t, "")
 		// All have answered, and the sweeper sleeps; what is added wakes it.
 		r.Deliver("a", first, number(101))
-		l.want(t, "1m0.4s d 3")
-		time.Sleep(300 * time.Millisecond)
-		l.want(t, "1m0.65s d 3")
+		l.want(t, "1m2.2s d 3")
+		time.Sleep(2100 * time.Millisecond)
+		l.want(t, "1m4.2s d 3")
 		r.Deliver("d", first, number(102))
 		if err := <-a.result; err != nil {
 			t.Error(err)
@@ -322,8 +372,8 @@ func TestManyRedirects(t *testing.T) {
 		synctest.Wait()
 		_, last := l.take()
 		r.Deliver("a", last.conversation, number(20))
-		time.Sleep(300 * time.Millisecond)
-		l.want(t, "250ms a 20")
+		time.Sleep(2100 * time.Millisecond)
+		l.want(t, "2s a 20")
 		a.cancel(nil)
 		<-a.result
 	})
@@ -365,7 +415,7 @@ func TestUnfinishedSaysWhatIsKnown(t *testing.T) {
 		r.PeerDown("back", nil)
 		r.PeerUp("back") // what was wrong is over
 		reset := errors.New("reset")
-		time.Sleep(59*time.Second + 900*time.Millisecond)
+		time.Sleep(59*time.Second + 970*time.Millisecond)
 		r.PeerDown("lost", reset)
 		err := <-result
 		var u *env.Unfinished

@@ -148,13 +148,13 @@ func (r *Runtime) Deliver(from quorum.NodeID, conversation uint64, m env.Message
 	redirects := uint8(conversation & redirectMask >> placeBits)
 	out, due := c.answer(key, redirects, from, m, r.now, buf[:0])
 	if len(out) > 0 {
-		r.transmit(c, key, out)
-		r.sweep.expect(due)
+		r.sweep.expect(min(due, r.transmit(c, key, out)))
 	}
 }
 
-// transmit hands requests to the network.
-func (r *Runtime) transmit(c *conversation, key uint64, out []outgoing) {
+// transmit hands requests to the network. It returns when those are due that
+// weren't taken, never if the sweeper has that in mind anyway.
+func (r *Runtime) transmit(c *conversation, key uint64, out []outgoing) (due time.Duration) {
 	failed := false
 	for i := range out {
 		o := &out[i]
@@ -165,9 +165,10 @@ func (r *Runtime) transmit(c *conversation, key uint64, out []outgoing) {
 		}
 		failed = failed || o.err != nil
 	}
-	if failed {
-		c.failed(key, out)
+	if !failed {
+		return never
 	}
+	return c.failed(key, out, r.now())
 }
 
 // PeerUp is told that there is a usable connection to a node: a new one, or
@@ -181,9 +182,9 @@ func (r *Runtime) PeerUp(id quorum.NodeID) {
 		if !c.lock(key) {
 			continue
 		}
-		out := c.waiting(key, id, buf[:0])
+		out := c.waiting(key, id, r.now(), buf[:0])
 		c.mu.Unlock()
-		r.resend(c, key, out)
+		r.sweep.expect(r.resend(c, key, out))
 	}
 }
 

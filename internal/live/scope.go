@@ -61,8 +61,7 @@ func (s *scope) Ask(to []quorum.NodeID, req env.Message, each func(env.Conversat
 	defer r.table.give(c)
 
 	var buf [8]outgoing
-	due := r.now() + FirstResend
-	key, out := c.begin(to, req, each, due, buf[:0])
+	key, due, out := c.begin(to, req, each, r.now(), buf[:0])
 	defer c.forget()
 	r.sweep.expect(due)
 	if r.stopping.Load() {
@@ -70,7 +69,7 @@ func (s *scope) Ask(to []quorum.NodeID, req env.Message, each func(env.Conversat
 	}
 	// All are sent, even if each is done before the last: whoever puts a value
 	// wants every member to have it.
-	r.transmit(c, key, out)
+	r.sweep.expect(r.transmit(c, key, out))
 	for c.key.Load() == key {
 		select {
 		case <-c.wake:

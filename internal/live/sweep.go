@@ -57,7 +57,8 @@ func (r *Runtime) sweepUntilStopped() {
 // nearly none of those needs to kick.
 func (r *Runtime) plan(now time.Duration) time.Duration {
 	s := &r.sweep
-	// Whatever is opened from here on is due no earlier than this.
+	// Whatever is opened from here on is due no earlier than this, unless the
+	// network doesn't take it: then it kicks.
 	latest := now + FirstResend
 	s.next.Store(int64(latest))
 	next := r.resendDue(now)
@@ -100,24 +101,21 @@ func (r *Runtime) resendOne(c *conversation, key uint64, now time.Duration) (due
 		c.mu.Unlock()
 		return due
 	}
-	out := c.waiting(key, "", r.sweep.out[:0])
-	due = never
-	if len(out) > 0 {
-		c.mu.backoff = min(2*c.mu.backoff, MaxResend)
-		due = now + c.mu.backoff
-	}
+	out, due := c.overdue(key, now, r.sweep.out[:0])
 	c.due.Store(int64(due))
 	c.mu.Unlock()
-	r.resend(c, key, out)
+	due = min(due, r.resend(c, key, out))
 	clear(out)
 	r.sweep.out = out[:0]
 	return due
 }
 
-// resend hands requests to the network that it was given before.
-func (r *Runtime) resend(c *conversation, key uint64, out []outgoing) {
-	if len(out) > 0 {
-		r.sweep.resent.Add(uint64(len(out)))
-		r.transmit(c, key, out)
+// resend hands requests to the network that it was given before. It returns
+// what transmit does.
+func (r *Runtime) resend(c *conversation, key uint64, out []outgoing) (due time.Duration) {
+	if len(out) == 0 {
+		return never
 	}
+	r.sweep.resent.Add(uint64(len(out)))
+	return r.transmit(c, key, out)
 }
