@@ -163,7 +163,10 @@ func TestLoseAndRestoreDisk(t *testing.T) {
 	if value(a.Disk()) != "1" {
 		t.Errorf("the restored disk has %q, want 1", value(a.Disk()))
 	}
-	took(t, w, p)
+	s = start(p, func(e env.Env) error { return take(e, 3) })
+	if err := w.Wait(time.Minute, s); err != nil || value(a.Disk()) != "3" {
+		t.Errorf("value %q, want 3; %v", value(a.Disk()), err)
+	}
 	if value(backup) != "1" {
 		t.Error("the backup has changed with the disk")
 	}

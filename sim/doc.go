@@ -56,12 +56,28 @@
 //
 // # Faults
 //
-// Messages: delays, loss, duplicates, overtaking, ways that are cut in one
-// direction ([World.Cut]), processes whose absence shows
-// ([Process.Disconnect]), and messages that a driver holds and releases at
-// will ([Fate]). Processes: [Process.Crash], which loses what wasn't written,
-// [Process.PowerLoss], which loses what wasn't synced, [Process.Restart].
-// Disks: slow syncs, stalled ones, full, damaged records.
+// The driver brings every fault about, at a time of its choice: the kernel
+// draws only what a fault leaves open.
+//
+//   - Messages: distributions of delays ([Delay]), loss, duplicates,
+//     overtaking, or the order and the waiting of a stream ([Stream]); ways that
+//     are cut in one direction ([World.Cut]), for good if nobody mends them;
+//     processes whose absence shows ([Process.Disconnect]); connections that
+//     break with what was on them ([World.Break]); ways and nodes that are slow
+//     ([World.Slow], [Process.Gray]); first copies that reach exactly a minimal
+//     quorum ([World.Narrow]); and messages that the driver holds and releases
+//     at will ([Fate]).
+//   - Processes: [Process.Crash], which loses what wasn't written,
+//     [Process.PowerLoss], which loses what wasn't synced but for a prefix,
+//     [Process.Restart], [Process.Pause] and [Process.Resume].
+//   - Disks: slow commits ([Process.SlowDisk]), hanging ones ([Process.Stall]),
+//     failing ones ([Process.FailSync]), torn writes
+//     ([Process.TornPowerLoss]), flipped bits ([Disk.Damage]), writes that land
+//     elsewhere ([Disk.Misdirect]), disks that are full ([Disk.Fill]), lost
+//     ([Process.LoseDisk]), or replaced by an older copy
+//     ([Process.RestoreDisk]).
+//   - Clocks: [Process.JumpClock], [Process.DriftClock]. The deadlines, sleeps
+//     and resends of a process go by its clock.
 //
 // A crash ends every caller of the process where it waits, by a panic that
 // only the scheduler recovers. Deferred functions run, and can't do anything

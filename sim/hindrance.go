@@ -73,7 +73,6 @@ func (p *Process) breaks(q *Process) {
 		p.broken = make(map[uint64]uint64)
 	}
 	p.broken[q.index]++
-	p.linkTo(q).latest = 0 // another stream
 }
 
 func (p *Process) redials(q *Process, by int) {

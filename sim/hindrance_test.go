@@ -90,6 +90,33 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// A new connection is a new stream: nothing on it waits for what was on the
+// old one.
+func TestStreamOfANewConnection(t *testing.T) {
+	for name, end := range map[string]func(w *sim.World, a, p *sim.Process) error{
+		"break":      func(w *sim.World, a, p *sim.Process) error { w.Break(a, p, 0); return nil },
+		"disconnect": func(_ *sim.World, a, _ *sim.Process) error { a.Disconnect(); a.Reconnect(); return nil },
+		"restart":    func(_ *sim.World, a, _ *sim.Process) error { a.Crash(); return a.Restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, sim.Config{Link: func(_, _ quorum.NodeID) sim.Link {
+				return sim.Link{Delay: sim.Constant(time.Millisecond), Ordered: true}
+			}})
+			a, p := addNode(t, w, "a", bootTaker), w.AddClient("p")
+			w.Slow(p, a, sim.Constant(time.Hour))
+			start(p, func(e env.Env) error { return take(e, 5) })
+			w.Settle()
+			w.Slow(p, a, sim.Delay{})
+			if err := end(w, a, p); err != nil {
+				t.Fatal(err)
+			}
+			if got := took(t, w, p); got > 10*time.Millisecond {
+				t.Errorf("it takes %v", got)
+			}
+		})
+	}
+}
+
 // A connection breaks: what is on its way is lost, both sides know, and what
 // waits for an answer is sent again as soon as there is another connection.
 func TestBreak(t *testing.T) {

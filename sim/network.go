@@ -34,9 +34,10 @@ func Stream(delay Delay, loss uint32, retransmit Delay) Link {
 type link struct {
 	Link
 	from, to *Process
-	base     uint64 // hash of the seed and of both ends
-	count    uint64 // messages that were sent
-	latest   time.Duration
+	base     uint64        // hash of the seed and of both ends
+	count    uint64        // messages that were sent
+	stream   uint64        // the connection that was used last
+	latest   time.Duration // arrival on it
 	cut      bool
 	slow     Delay // on top
 }
@@ -250,6 +251,9 @@ func (w *World) travel(l *link, e event) {
 		at += l.retransmission()
 	}
 	if l.Ordered {
+		if c := l.from.connection(l.to); c != l.stream {
+			l.stream, l.latest = c, 0
+		}
 		at = max(at, l.latest)
 		l.latest = at
 	}
