@@ -402,7 +402,7 @@ func (cl *client) over(outcome history.Outcome) {
 	if gap > time.Duration(r.s.Bounds.Stall) {
 		r.figures.Stalls++
 	}
-	if r.o.Ended != nil {
+	if r.o.Ended != nil && !cl.idle { // the last reads are the harness's
 		op := &cl.op
 		done := Ended{Client: cl.name, Kind: op.kind, Outcome: outcome, Began: op.began, Ended: now,
 			Rounds: op.rounds, Messages: op.messages, Bytes: op.bytes}

@@ -100,7 +100,7 @@ func (c *cluster) readOne(e env.Env, reader Client, g *register, q quorum.Set) {
 	rec, err := reader.Read(e, g.key)
 	switch {
 	case err != nil:
-		r.violate("acked-write-lost", g, "a read through %s failed: %v", c.names(q), err)
+		r.violate("liveness", g, "reading back through %s: %v", c.names(q), err)
 	case rec.Tag.Less(g.completed):
 		r.violate("acked-write-lost", g, "a read through %s finds tag %s; an operation had ended with %s",
 			c.names(q), r.w.TagText(rec.Tag), r.w.TagText(g.completed))
