@@ -30,23 +30,52 @@ func (r *Registers) List(e env.Env, prefix, after Key, limit int) (keys []Listed
 		return nil, "", false, err
 	}
 	merged, next, more := r.merge(pages)
+	if err := r.settle(e, merged); err != nil {
+		return nil, "", false, err
+	}
 	for _, m := range merged {
-		tag, absent := m.tag, m.deleted
-		if !m.settled && !r.Rules.TrustPages {
-			// A write under way: read the key, which writes it back.
-			rec, err := r.Read(e, m.key)
-			if err != nil {
-				return nil, "", false, err
-			}
-			tag, absent = rec.Tag, rec.Absent()
-		}
 		// Tombstones go last: dropped before merging, they would let an older
 		// value of another member show through.
-		if !absent {
-			keys = append(keys, Listed{m.key, tag})
+		if !m.absent {
+			keys = append(keys, Listed{m.key, m.tag})
 		}
 	}
 	return keys, next, more, nil
+}
+
+// listReaders is how many keys of a page are read at a time.
+const listReaders = 32
+
+// settle reads the keys whose put phases aren't known to have ended, which
+// writes them back. Behind a member that has missed many writes that can be
+// all of them.
+func (r *Registers) settle(e env.Env, all []merged) error {
+	var open []*merged
+	for i := range all {
+		if !all[i].settled && !r.Rules.TrustPages {
+			open = append(open, &all[i])
+		}
+	}
+	readers := make([]env.Task, min(listReaders, len(open)))
+	for i := range readers {
+		readers[i] = e.Go("abd.list", func(e env.Env) error {
+			for n := i; n < len(open); n += len(readers) {
+				rec, err := r.Read(e, open[n].key)
+				if err != nil {
+					return err
+				}
+				open[n].tag, open[n].absent = rec.Tag, rec.Absent()
+			}
+			return nil
+		})
+	}
+	var first error
+	for _, t := range readers {
+		if err := t.Join(); first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // pageOf is the page that a node returned.
@@ -93,7 +122,7 @@ func (p *Page) follows(req *List) bool {
 type merged struct {
 	key     Key
 	tag     tags.Tag
-	deleted bool
+	absent  bool
 	settled bool
 }
 
@@ -135,7 +164,7 @@ func (r *Registers) merge(pages []pageOf) (keys []merged, end Key, more bool) {
 		for _, h := range all[:n] {
 			switch h.Tag.Compare(m.tag) {
 			case +1:
-				m.tag, m.deleted, m.settled = h.Tag, h.Deleted, h.Confirmed
+				m.tag, m.absent, m.settled = h.Tag, h.Deleted, h.Confirmed
 				holders.Clear()
 				holders.Add(h.node)
 			case 0:

@@ -94,6 +94,8 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 			return append(out, refuse(from, env.ReasonNotMember, "this node is in no active configuration")), nil
 		}
 		return n.registers.Step(from, m, out)
+	case *env.Refused:
+		return out, nil // whatever it refuses: to answer it would never end
 	case *Describe:
 		return append(out, env.Out{To: from, Message: n.describe()}), nil
 	case *StatusQuery:
