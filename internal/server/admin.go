@@ -11,6 +11,8 @@ import (
 	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"atoll/internal/transport"
 )
 
 // ErrNotLoopback refuses a metrics address that others could reach.
@@ -27,7 +29,7 @@ type admin struct {
 func listenAdmin(address string) (*admin, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("metrics address: %w", err)
+		return nil, fmt.Errorf("metrics: %w", transport.NewListenError(address, err))
 	}
 	a := &admin{addr: l.Addr().(*net.TCPAddr).AddrPort(), listener: l}
 	if !a.addr.Addr().IsLoopback() {

@@ -25,9 +25,26 @@ type door struct {
 
 	inside    atomic.Int64 // connections
 	unproven  atomic.Int64 // those of them that haven't said hello yet
-	lastLog   atomic.Int64 // when a failure was logged, nanoseconds of the Unix epoch
-	unlogged  atomic.Int64 // failures since
 	departure sync.WaitGroup
+
+	crowded, strange, lost occasional // what is logged
+}
+
+// occasional keeps lines of one kind in a log apart by failureLogEvery.
+type occasional struct {
+	last     atomic.Int64 // when there was one, nanoseconds of the Unix epoch
+	unlogged atomic.Int64 // since
+}
+
+// allow reports whether it is time for another line, and how many there might
+// have been since the last one.
+func (o *occasional) allow() (unlogged int64, ok bool) {
+	now, last := time.Now().UnixNano(), o.last.Load()
+	if now-last < int64(failureLogEvery) || !o.last.CompareAndSwap(last, now) {
+		o.unlogged.Add(1)
+		return 0, false
+	}
+	return o.unlogged.Swap(0), true
 }
 
 // A guest is a connection that came in, from its first packet to its end.
@@ -42,8 +59,12 @@ type guestKey struct{}
 // ends the context together with the connection.
 func (d *door) enter(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	if d.inside.Add(1) > d.limit || d.unproven.Load() >= maxHandshakes {
-		d.inside.Add(-1)
+		inside := d.inside.Add(-1)
 		d.counters.refused.Add(1)
+		if unlogged, ok := d.crowded.allow(); ok {
+			d.log.Warn("a connection was turned away, there are too many", "remote", info.RemoteAddr.String(),
+				"connections", inside, "most", d.limit, "unproven", d.unproven.Load(), "most_unproven", maxHandshakes, "unlogged", unlogged)
+		}
 		return nil, errCrowded
 	}
 	d.unproven.Add(1)
@@ -80,13 +101,25 @@ func (d *door) failed(remote net.Addr, err error) {
 		return // nobody's fault
 	}
 	d.counters.handshakes.Add(1)
-	now, last := time.Now().UnixNano(), d.lastLog.Load()
-	if now-last < int64(failureLogEvery) || !d.lastLog.CompareAndSwap(last, now) {
-		d.unlogged.Add(1)
-		return
+	// Who just goes away is usual: a command that was interrupted, a host that
+	// lost its network. It must not keep the others out of the log either.
+	kind, level := &d.lost, slog.LevelDebug
+	if strange(err) {
+		kind, level = &d.strange, slog.LevelWarn
 	}
-	d.log.Warn("a connection failed before it was known whose it is", "remote", remote,
-		"err", err, "unlogged", d.unlogged.Swap(0))
+	if unlogged, ok := kind.allow(); ok {
+		d.log.Log(context.Background(), level, "a connection failed before it was known whose it is",
+			"remote", remote.String(), "err", err, "unlogged", unlogged)
+	}
+}
+
+// strange reports whether a connection failed because of what the other side
+// is or sent, about which an operator can do something.
+func strange(err error) bool {
+	if c, ok := errors.AsType[*ClosedError](err); ok {
+		return c.Code == CodeRefused || c.Code == CodeBadFrame
+	}
+	return identity.ClassOf(err) == identity.Certificate
 }
 
 // accept takes connections off a listener until it is closed.
@@ -95,7 +128,7 @@ func (t *Transport) accept(l *quic.Listener) {
 		conn, err := l.Accept(t.ctx)
 		if err != nil {
 			if t.ctx.Err() == nil {
-				t.log.Error("nothing is accepted any more", "address", l.Addr(), "err", err)
+				t.log.Error("nothing is accepted any more", "address", l.Addr().String(), "err", err)
 			}
 			return
 		}

@@ -389,7 +389,8 @@ func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	sh := newHandler(t, echo)
-	server := open(t, transport.Config{Credentials: c.node(), Listen: []string{"127.0.0.1:0"}, Handler: sh, MaxIncoming: 1})
+	book := new(logbook)
+	server := open(t, transport.Config{Credentials: c.node(), Listen: []string{"127.0.0.1:0"}, Handler: sh, MaxIncoming: 1, Log: book.log()})
 	address := server.Addrs()[0].String()
 	first := open(t, transport.Config{Credentials: c.client(), Handler: newHandler(t, nil)})
 	dial(t, first, address)
@@ -401,6 +402,9 @@ func TestTooManyConnections(t *testing.T) {
 	}
 	if server.Stats().Refused == 0 || second.Stats().Dial.Refused != 1 {
 		t.Errorf("not counted: %+v, %+v", server.Stats(), second.Stats().Dial)
+	}
+	if !book.contains("level=WARN msg=\"a connection was turned away, there are too many\"") || !book.contains("connections=1 most=1") {
+		t.Errorf("the log doesn't tell: %s", &book.text)
 	}
 	closeIt(t, first)
 	receive(t, sh.down)

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +17,7 @@ var (
 	// ErrClosed: the transport or the session is closed.
 	ErrClosed = errors.New("closed")
 	// ErrConnecting: the first attempt to reach the node goes on.
-	ErrConnecting = errors.New("connecting")
+	ErrConnecting = errors.New("not reached, there is no connection yet")
 	// ErrQueueFull: as much as Config allows waits for the peer already.
 	ErrQueueFull = errors.New("too much waits for it already")
 	// ErrNoAddress: nobody knows where the node is.
@@ -43,6 +44,12 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 type ListenError struct {
 	Address string
 	Err     error
+}
+
+// NewListenError returns the error for an address that the system refused with
+// err, in words.
+func NewListenError(address string, err error) *ListenError {
+	return &ListenError{Address: address, Err: plainBind(err)}
 }
 
 // Error names the address and the reason.
@@ -91,6 +98,8 @@ const (
 	CodeStalled
 	// CodeDuplicate: another session with the same peer is used.
 	CodeDuplicate
+	// CodeSilent: the peer didn't say hello in time.
+	CodeSilent
 )
 
 // ClosedError says who closed a session and why.
@@ -124,8 +133,19 @@ func (e *frameError) Error() string { return "bad frame: " + e.err.Error() }
 
 func (e *frameError) Unwrap() error { return e.err }
 
+// worded is an error in words for an operator, who has no use for those of
+// the error behind it.
+type worded struct {
+	text string
+	err  error
+}
+
+func (e *worded) Error() string { return e.text }
+
+func (e *worded) Unwrap() error { return e.err }
+
 // explain turns what QUIC says into words for an operator, and keeps the
-// original behind them where it tells more.
+// original behind them.
 func explain(err error) error {
 	var (
 		application *quic.ApplicationError
@@ -140,13 +160,17 @@ func explain(err error) error {
 	case errors.As(err, &application):
 		return &ClosedError{Remote: application.Remote, Code: Code(application.ErrorCode), Text: application.ErrorMessage}
 	case errors.As(err, &reset):
-		return fmt.Errorf("the peer was restarted: %w", err)
+		return &worded{"the peer was restarted", err}
 	case errors.As(err, &idle):
-		return fmt.Errorf("no sign of life for %v: %w", IdleTimeout, err)
+		return &worded{fmt.Sprintf("no sign of life for %v", IdleTimeout), err}
 	case errors.As(err, &handshake):
-		return fmt.Errorf("the handshake did not end within %v: %w", 2*HandshakeTimeout, err)
+		return &worded{fmt.Sprintf("the handshake did not end within %v", 2*HandshakeTimeout), err}
 	case errors.As(err, &transport) && transport.ErrorCode == quic.ConnectionRefused:
-		return fmt.Errorf("refused, it has too many connections: %w", err)
+		if transport.Remote {
+			return &worded{"refused, it has too many connections", err}
+		}
+		// QUIC takes the first packet, sent twice, for two connections.
+		return &worded{"not taken: it came twice, or too many came at once, or this side was closing", err}
 	}
 	return identity.ExplainHandshake(err)
 }
@@ -155,8 +179,13 @@ func explain(err error) error {
 // silence means that nobody is there.
 func explainDial(err error) error {
 	var idle *quic.IdleTimeoutError
-	if errors.As(err, &idle) || errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("no answer within %v: %w", HandshakeTimeout, err)
+	switch {
+	case errors.As(err, &idle) || errors.Is(err, os.ErrDeadlineExceeded):
+		return &worded{fmt.Sprintf("no answer within %v", HandshakeTimeout), err}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &worded{"no answer before the time was up", err}
+	case errors.Is(err, context.Canceled):
+		return &worded{"interrupted", err}
 	}
 	return explain(err)
 }

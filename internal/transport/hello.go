@@ -78,14 +78,19 @@ func (t *Transport) checkHello(h *wire.Hello, certificate identity.Peer) error {
 // closeBad closes a connection whose hello was wrong, with the reason if the
 // peer can do something about it.
 func (l *link) closeBad(err error) {
-	var refused *refusal
-	var frame *frameError
+	var (
+		refused *refusal
+		wrong   *WrongNodeError
+		frame   *frameError
+	)
 	switch {
 	case errors.As(err, &refused):
 		l.close(CodeRefused, "refused: "+refused.text)
+	case errors.As(err, &wrong):
+		l.close(CodeRefused, "refused: "+wrong.Error())
 	case errors.As(err, &frame):
 		l.close(CodeBadFrame, frame.Error())
 	default:
-		l.close(CodeRefused, "no hello within "+HelloTimeout.String())
+		l.close(CodeSilent, "no hello within "+HelloTimeout.String())
 	}
 }

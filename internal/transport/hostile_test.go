@@ -131,7 +131,7 @@ func TestNoHello(t *testing.T) {
 	conn, _ := rawDial(t, c.client(), address, nil) // a stream shows when something is written
 	receive(t, conn.Context().Done())
 	var closed *quic.ApplicationError
-	if err := context.Cause(conn.Context()); !errors.As(err, &closed) || closed.ErrorCode != quic.ApplicationErrorCode(transport.CodeRefused) {
+	if err := context.Cause(conn.Context()); !errors.As(err, &closed) || closed.ErrorCode != quic.ApplicationErrorCode(transport.CodeSilent) {
 		t.Errorf("closed with: %v", err)
 	}
 	until(t, "it is counted", func() bool { return server.Stats().Handshakes == 1 })

@@ -222,7 +222,7 @@ func (t *Transport) register(l *link) *Session {
 		l.close(CodeShutdown, shutdownText)
 		return nil
 	}
-	t.log.Debug("session", "id", s.id, "peer", s.peer, "remote", s.Remote(), "dialed", s.dialed)
+	t.log.Debug("session", "id", s.id, "peer", s.peer.String(), "remote", s.Remote(), "dialed", s.dialed)
 	return s
 }
 

@@ -71,13 +71,13 @@ func (s *Session) decode(frames *frameReader, d *wire.Decoder, in []Incoming) ([
 // is newer, and can go on without. It is a request: what answers a request
 // that this build knows is of a kind that it knows, too.
 func (s *Session) refuse(conversation uint64, unknown *wire.UnknownKindError) {
-	s.t.log.Debug("message not known here", "peer", s.peer, "err", unknown)
+	s.t.log.Debug("message not known here", "peer", s.peer.String(), "err", unknown)
 	if conversation == 0 {
 		return
 	}
 	err := s.Queue(conversation, &env.Refused{Reason: env.ReasonBadRequest, Text: unknown.Error()})
 	if err != nil {
-		s.t.log.Debug("refusal not sent", "peer", s.peer, "err", err)
+		s.t.log.Debug("refusal not sent", "peer", s.peer.String(), "err", err)
 		return
 	}
 	s.Flush()

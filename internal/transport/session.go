@@ -160,7 +160,7 @@ func (s *Session) run() {
 	stop()
 	writer.Wait()
 	s.t.remove(s)
-	s.t.log.Debug("session ended", "id", s.id, "peer", s.peer, "remote", s.Remote(), "err", err)
+	s.t.log.Debug("session ended", "id", s.id, "peer", s.peer.String(), "remote", s.Remote(), "err", err)
 	s.t.cfg.Handler.Down(s, err)
 }
 

@@ -142,7 +142,7 @@ func (t *Transport) listenOn(address string) ([]*socket, error) {
 			for _, s := range made {
 				err = errors.Join(err, s.close())
 			}
-			return nil, &ListenError{Address: address, Err: plainBind(err)}
+			return nil, NewListenError(address, err)
 		}
 		made = append(made, s)
 	}
