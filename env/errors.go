@@ -105,8 +105,11 @@ func (*Refused) Message() {}
 
 // Error makes a refusal usable as an error.
 func (r *Refused) Error() string {
-	if r.Text == "" {
+	switch {
+	case r.Text == "":
 		return r.Reason.String()
+	case strings.Contains(r.Text, r.Reason.String()):
+		return r.Text // it ends in the error that the reason stands for
 	}
 	return r.Reason.String() + ": " + r.Text
 }
