@@ -155,21 +155,23 @@ func (t *Transport) listenOn(address string) ([]*socket, error) {
 // plainBind says in words what the system says in symbols, without repeating
 // the address.
 func plainBind(err error) error {
+	reason := err
 	var op *net.OpError
 	if errors.As(err, &op) {
-		err = op.Err
+		reason = op.Err
 	}
 	var call *os.SyscallError
 	if errors.As(err, &call) {
-		err = call.Err
+		reason = call.Err
 	}
+	text := reason.Error()
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("the port is taken by another process: %w", err)
+		text = "the port is taken by another process: " + text
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("this host doesn't have that address: %w", err)
+		text = "this host doesn't have that address: " + text
 	}
-	return err
+	return &worded{text, err}
 }
 
 // bind makes a socket. The options that let two processes share a port are
