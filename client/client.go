@@ -40,6 +40,9 @@ type Config struct {
 // LoadContext reads a context file, as `replica init` and `replica dev` write
 // it: endpoints, CA, certificate and key.
 func LoadContext(path string) (Config, error) {
+	if path == "" {
+		return Config{}, errNoPath
+	}
 	f, err := identity.LoadContext(path)
 	if err != nil {
 		return Config{}, err
@@ -121,27 +124,31 @@ func (c *Client) Close() error {
 	return err
 }
 
+// MaxValue is the size of the largest value that the cluster takes, in bytes.
+func (c *Client) MaxValue() int { return c.cluster.Load().MaxValue }
+
 // discover asks all endpoints at once to describe the cluster, and takes the
 // first answer.
 func (c *Client) discover(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
+		endpoint    int
 		description *replica.Description
 		err         error
 	}
 	results := make(chan result, len(c.cfg.Endpoints))
-	for _, address := range c.cfg.Endpoints {
+	for i, address := range c.cfg.Endpoints {
 		c.asking.Go(func() {
 			d, err := c.describe(ctx, address)
-			results <- result{d, err}
+			results <- result{i, d, err}
 		})
 	}
-	var failures []error
-	for range c.cfg.Endpoints {
+	failures := make([]error, len(c.cfg.Endpoints)) // in the order in which they were given
+	for range failures {
 		r := <-results
 		if r.err != nil {
-			failures = append(failures, r.err)
+			failures[r.endpoint] = r.err
 			continue
 		}
 		c.learn(r.description)
@@ -177,7 +184,10 @@ func (c *Client) describeBy(ctx context.Context, peer identity.Peer) (*replica.D
 			}
 			return d != nil || refused != nil
 		})
+	unfinished, silent := errors.AsType[*env.Unfinished](err)
 	switch {
+	case silent:
+		return nil, &unanswered{cause(unfinished.Cause)}
 	case err != nil:
 		return nil, err
 	case refused != nil:

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"atoll/abd"
 	"atoll/env"
@@ -16,12 +18,15 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrClosed: the client was closed, before or during the operation.
 	ErrClosed = errors.New("client closed")
+
+	errNoPath = errors.New("client: the path of the context file is empty; is ATOLL_CONTEXT set?")
 )
 
 // UnreachableError says why no endpoint could be used. It unwraps to what is
 // known of each of them.
 type UnreachableError struct {
-	// Endpoints has an error for each endpoint, which names it.
+	// Endpoints has an error for each endpoint, which names it, in the order
+	// of Config.Endpoints.
 	Endpoints []error
 }
 
@@ -44,11 +49,13 @@ func (e *UnreachableError) Unwrap() []error { return e.Endpoints }
 // NoQuorumError says that an operation found no quorum and has certainly not
 // taken effect: it may be tried again as a new one.
 type NoQuorumError struct {
-	// Members are those that didn't do what was asked, and why.
+	// Members are those that didn't do what was asked, and why, by name.
 	Members []MemberError
 	// Cause is context.Canceled, context.DeadlineExceeded, ErrClosed or
 	// abd.ErrRefused.
 	Cause error
+	// Within is how long the operation had until its deadline.
+	Within time.Duration
 
 	reading bool // a Get or List, which changes nothing anyway
 }
@@ -63,9 +70,9 @@ type MemberError struct {
 // Error names each member and what it said.
 func (e *NoQuorumError) Error() string {
 	if e.reading {
-		return "no quorum: " + blame(e.Cause, e.Members)
+		return "no quorum: " + blame(e.Cause, e.Within, e.Members)
 	}
-	return "no quorum, nothing was changed: " + blame(e.Cause, e.Members)
+	return "no quorum, nothing was changed: " + blame(e.Cause, e.Within, e.Members)
 }
 
 // Unwrap returns the cause.
@@ -76,26 +83,53 @@ func (e *NoQuorumError) Unwrap() error { return e.Cause }
 // Put or Delete again would be another one.
 type UnknownError struct {
 	Operation abd.Operation
-	Members   []MemberError
-	Cause     error // as in NoQuorumError
+	// The others are as in NoQuorumError.
+	Members []MemberError
+	Cause   error
+	Within  time.Duration
 }
 
 // Error names each member and what it said.
 func (e *UnknownError) Error() string {
-	return "the outcome is unknown: " + blame(e.Cause, e.Members)
+	return "the outcome is unknown: " + blame(e.Cause, e.Within, e.Members)
 }
 
 // Unwrap returns the cause.
 func (e *UnknownError) Unwrap() error { return e.Cause }
 
-func blame(cause error, members []MemberError) string {
+func blame(cause error, within time.Duration, members []MemberError) string {
 	var b strings.Builder
-	b.WriteString(cause.Error())
+	b.WriteString(causeText(cause, within))
 	for _, m := range members {
 		fmt.Fprintf(&b, "; %s: %s", m.label(), m.Text)
 	}
 	return b.String()
 }
+
+// causeText says in words why an operation ended that had so long.
+func causeText(cause error, within time.Duration) string {
+	switch {
+	case errors.Is(cause, context.Canceled):
+		return "interrupted"
+	case !errors.Is(cause, context.DeadlineExceeded):
+		return cause.Error()
+	case within <= 0:
+		return "the time was up"
+	}
+	// In two digits: of 5 s some microseconds had passed before it began.
+	unit := time.Duration(1)
+	for within >= 100*unit {
+		unit *= 10
+	}
+	return fmt.Sprintf("the time was up (%v)", within.Round(unit))
+}
+
+// unanswered is the error of a question to one node.
+type unanswered struct{ cause error }
+
+func (e *unanswered) Error() string { return "no answer: " + causeText(e.cause, 0) }
+
+func (e *unanswered) Unwrap() error { return e.cause }
 
 func (m MemberError) label() string {
 	if m.Name == "" {
@@ -104,26 +138,26 @@ func (m MemberError) label() string {
 	return m.Name
 }
 
-// readFailure turns what a protocol returned from a read into what a user of
-// the client branches on.
-func (c *Client) readFailure(err error) error {
+// readFailure turns what a protocol returned from a read within a scope into
+// what a user of the client branches on.
+func (c *Client) readFailure(s scope, err error) error {
 	q, ok := errors.AsType[*abd.QuorumError](err)
 	if !ok {
 		return err
 	}
-	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause), reading: true}
+	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause), Within: s.within, reading: true}
 }
 
 // writeFailure does the same for op, as the protocol returned it with err.
-func (c *Client) writeFailure(op abd.Operation, err error) error {
+func (c *Client) writeFailure(s scope, op abd.Operation, err error) error {
 	q, ok := errors.AsType[*abd.QuorumError](err)
 	switch {
 	case !ok:
 		return err
 	case q.Effect == abd.Unknown:
-		return &UnknownError{Operation: op, Members: c.blamed(q), Cause: cause(q.Cause)}
+		return &UnknownError{Operation: op, Members: c.blamed(q), Cause: cause(q.Cause), Within: s.within}
 	}
-	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause)}
+	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause), Within: s.within}
 }
 
 func (c *Client) blamed(q *abd.QuorumError) []MemberError {
@@ -131,6 +165,7 @@ func (c *Client) blamed(q *abd.QuorumError) []MemberError {
 	for i, n := range q.Nodes {
 		members[i] = MemberError{ID: n.Node, Name: c.name(n.Node), Text: withoutNode(n.Text, n.Node)}
 	}
+	slices.SortFunc(members, func(a, b MemberError) int { return strings.Compare(a.label(), b.label()) })
 	return members
 }
 

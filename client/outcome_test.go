@@ -59,7 +59,16 @@ func wantNoQuorum(t *testing.T, err, cause error, text, down string) {
 		t.Errorf("got %v, want a NoQuorumError because of %q that blames %s", err, cause, down)
 		return
 	}
-	text += cause.Error()
+	switch cause {
+	case context.Canceled:
+		text += "interrupted"
+	case context.DeadlineExceeded:
+		_, within, _ := strings.Cut(err.Error(), "the time was up (")
+		within, _, _ = strings.Cut(within, ")")
+		text += "the time was up (" + within + ")"
+	default:
+		text += cause.Error()
+	}
 	for _, m := range none.Members {
 		if m.Text == "" || strings.Contains(m.Text, string(m.ID)) {
 			t.Errorf("of %s (%s) it says %q, want something that isn't its id", m.Name, m.ID, m.Text)

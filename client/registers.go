@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"iter"
+	"time"
 
 	"atoll/abd"
 	"atoll/env"
@@ -26,15 +27,15 @@ type Entry struct {
 
 // Get returns the value of a key, or ErrNotFound.
 func (c *Client) Get(ctx context.Context, key string) (Value, error) {
-	e, done, err := c.scope(ctx)
+	s, err := c.scope(ctx)
 	if err != nil {
 		return Value{}, err
 	}
-	defer done()
-	rec, err := c.registers().Read(e, abd.Key(key))
+	defer s.end()
+	rec, err := c.registers().Read(s, abd.Key(key))
 	switch {
 	case err != nil:
-		return Value{}, c.readFailure(err)
+		return Value{}, c.readFailure(s, err)
 	case rec.Absent():
 		return Value{}, ErrNotFound
 	}
@@ -62,14 +63,14 @@ func (c *Client) Resume(ctx context.Context, op abd.Operation) (tags.Tag, error)
 }
 
 func (c *Client) write(ctx context.Context, op abd.Operation) (tags.Tag, error) {
-	e, done, err := c.scope(ctx)
+	s, err := c.scope(ctx)
 	if err != nil {
 		if op.Sent { // by an earlier try
 			err = &UnknownError{Operation: op, Cause: err}
 		}
 		return tags.Tag{}, err
 	}
-	defer done()
+	defer s.end()
 	registers := c.registers()
 	if err := abd.CheckValue(op.Value, registers.MaxValue); err != nil {
 		return tags.Tag{}, err
@@ -78,9 +79,9 @@ func (c *Client) write(ctx context.Context, op abd.Operation) (tags.Tag, error) 
 	// its way to the network when Write returns, and whoever resumes the
 	// operation may do so much later.
 	op.Value = bytes.Clone(op.Value)
-	op, err = registers.Write(e, op)
+	op, err = registers.Write(s, op)
 	if err != nil {
-		return tags.Tag{}, c.writeFailure(op, err)
+		return tags.Tag{}, c.writeFailure(s, op, err)
 	}
 	return op.Tag, nil
 }
@@ -109,23 +110,30 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[Entry, error
 }
 
 func (c *Client) page(ctx context.Context, prefix, after abd.Key) (keys []abd.Listed, next abd.Key, more bool, err error) {
-	e, done, err := c.scope(ctx)
+	s, err := c.scope(ctx)
 	if err != nil {
 		return nil, "", false, err
 	}
-	defer done()
-	keys, next, more, err = c.registers().List(e, prefix, after, abd.MaxPage)
-	return keys, next, more, c.readFailure(err)
+	defer s.end()
+	keys, next, more, err = c.registers().List(s, prefix, after, abd.MaxPage)
+	return keys, next, more, c.readFailure(s, err)
 }
 
-// scope returns the scope of one operation, and what to call at its end.
-func (c *Client) scope(ctx context.Context) (e env.Env, done func(), err error) {
+// scope is that of one operation.
+type scope struct {
+	env.Env
+	within time.Duration // how long it has, from its beginning
+	end    func()        // to be called after it
+}
+
+func (c *Client) scope(ctx context.Context) (scope, error) {
 	if c.closed.Load() {
-		return nil, nil, ErrClosed
+		return scope{}, ErrClosed
 	}
-	done = func() {}
-	if _, ok := ctx.Deadline(); !ok {
-		ctx, done = context.WithTimeout(ctx, c.cfg.Timeout)
+	deadline, ok := ctx.Deadline()
+	if ok {
+		return scope{c.runtime.Scope(ctx), time.Until(deadline), func() {}}, nil
 	}
-	return c.runtime.Scope(ctx), done, nil
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	return scope{c.runtime.Scope(ctx), c.cfg.Timeout, cancel}, nil
 }

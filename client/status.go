@@ -38,11 +38,11 @@ const statusPatience = 1500 * time.Millisecond
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
-	e, done, err := c.scope(ctx)
+	e, err := c.scope(ctx)
 	if err != nil {
 		return Status{}, err
 	}
-	defer done()
+	defer e.end()
 	d := c.cluster.Load()
 	said := make(map[quorum.NodeID]*replica.Status)
 	silence := make(map[quorum.NodeID]string)
