@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 
@@ -69,23 +70,34 @@ func (fs *files) keep() keep {
 func (fs *files) write(r *record, sides []side) error {
 	if fs.operations != nil {
 		for _, e := range r.ended {
-			if err := fs.operations.w.Write([]string{
+			// The writer remembers an error.
+			_ = fs.operations.w.Write([]string{
 				strconv.FormatUint(r.seed, 10), sides[r.side].label, e.Client, e.Key, e.Kind.String(), e.Outcome.String(),
 				number(milliseconds(e.Began)), number(milliseconds(e.Ended - e.Began)),
 				strconv.Itoa(e.Rounds), strconv.Itoa(e.Messages), fs.bytes(e.Bytes),
-			}); err != nil {
-				return err
-			}
+			})
+		}
+		if err := fs.operations.w.Error(); err != nil {
+			return failed(flagOperations, err)
 		}
 	}
 	if fs.history != nil && r.result != nil {
 		w := bufio.NewWriter(fs.history)
-		if _, err := r.result.History.WriteTo(w); err != nil {
-			return err
+		_, err := r.result.History.WriteTo(w)
+		if err == nil {
+			err = w.Flush()
 		}
-		return w.Flush()
+		return failed(flagHistory, err)
 	}
 	return nil
+}
+
+// failed says which file could not be written.
+func failed(flag string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("--%s: %w", flag, err)
 }
 
 // bytes returns a number of bytes for CSV, nothing if they weren't counted.
@@ -101,10 +113,14 @@ func (fs *files) close() error {
 	var errs []error
 	if fs.operations != nil {
 		fs.operations.w.Flush()
-		errs = append(errs, fs.operations.w.Error(), fs.operations.f.Close())
+		err := fs.operations.w.Error()
+		if closing := fs.operations.f.Close(); err == nil {
+			err = closing
+		}
+		errs = append(errs, failed(flagOperations, err))
 	}
 	if fs.history != nil {
-		errs = append(errs, fs.history.Close())
+		errs = append(errs, failed(flagHistory, fs.history.Close()))
 	}
 	return errors.Join(errs...)
 }

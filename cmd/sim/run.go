@@ -171,7 +171,10 @@ func (g campaign) run() error {
 	if errors.Is(err, errEnough) {
 		err = nil
 	}
-	if err = errors.Join(err, files.close()); err != nil {
+	if closing := files.close(); err == nil {
+		err = closing // else it says the same again
+	}
+	if err != nil {
 		return err
 	}
 	return g.finish(out, sum)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"os"
@@ -271,4 +273,44 @@ func TestBuiltIn(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, stdout)
 		}
 	}
+}
+
+// TestInterrupted: what has run is printed, and the code says that it isn't
+// all.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out cancelingWriter
+	out.cancel = cancel
+	var errs bytes.Buffer
+	a := app()
+	a.Writer, a.ErrWriter = &out, &errs
+	code := cli.RunContext(ctx, a, []string{"sim", "run", file(t, "quick.json", quick), "--seeds", "1..1000000", "-o", "jsonl"})
+	if code != cli.ExitInterrupted || errs.String() != "sim: run: interrupted\n" {
+		t.Errorf("exit %d, %s", code, errs.String())
+	}
+	all := lines(out.String())
+	var sum struct {
+		Summary, Complete bool
+		Seeds             int
+	}
+	if err := json.Unmarshal([]byte(all[len(all)-1]), &sum); err != nil {
+		t.Fatal(err)
+	}
+	if !sum.Summary || sum.Complete || sum.Seeds != len(all)-1 || sum.Seeds < 3 {
+		t.Errorf("%+v after %d lines", sum, len(all))
+	}
+}
+
+// cancelingWriter interrupts the command when it has printed three times.
+type cancelingWriter struct {
+	bytes.Buffer
+	writes int
+	cancel func()
+}
+
+func (w *cancelingWriter) Write(b []byte) (int, error) {
+	if w.writes++; w.writes == 3 {
+		w.cancel()
+	}
+	return w.Buffer.Write(b)
 }
