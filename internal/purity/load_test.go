@@ -57,6 +57,9 @@ func readModule(fsys fs.FS) (*module, error) {
 			if hidden || name == "testdata" || name == "vendor" {
 				return fs.SkipDir
 			}
+			if _, err := fs.Stat(fsys, path.Join(p, "go.mod")); err == nil && p != "." {
+				return fs.SkipDir // a module of its own, with its own dependencies
+			}
 			return nil
 		}
 		if hidden || path.Ext(p) != ".go" {

@@ -44,13 +44,14 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 		{&abd.PutAck{}, env.ReasonBadRequest, "takes no *abd.PutAck"},
 		{&abd.Page{}, env.ReasonBadRequest, "takes no *abd.Page"},
 		{&replica.Status{Node: "n"}, env.ReasonBadRequest, "takes no *replica.Status"},
-		{&env.Refused{}, env.ReasonBadRequest, "takes no *env.Refused"},
 	} {
 		refused, ok := p.ask(test.message).(*env.Refused)
 		if !ok || refused.Reason != test.reason || !strings.Contains(refused.Text, test.text) {
 			t.Errorf("%T: %v, want %v: ...%s...", test.message, refused, test.reason, test.text)
 		}
 	}
+	// A refusal of ours is answered by nothing: the two would never end.
+	p.send(&env.Refused{})
 	// None of that was stored, and the session is as good as before.
 	if ack, ok := p.ask(&abd.Get{Key: "k"}).(*abd.GetAck); !ok || !ack.Record.Tag.IsZero() {
 		t.Errorf("k holds %+v", ack)
@@ -58,6 +59,7 @@ func TestWhatMakesNoSenseIsRefused(t *testing.T) {
 	if _, ok := p.ask(put("k", abd.Record{Tag: tag, Value: make([]byte, 1000)})).(*abd.PutAck); !ok {
 		t.Error("a good put wasn't acked")
 	}
+	p.nothing()
 }
 
 func TestDescribeAndStatus(t *testing.T) {
