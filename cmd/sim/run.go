@@ -50,8 +50,8 @@ delays and faults, so that few seeds show small differences. A * marks those
 that chance alone would show less than once in twenty figures.
 
 A broken promise ends its run, and the command with exit code 1 when all seeds
-are done. The last line then is the one that runs that seed again, of a table
-on stdout and else on stderr.`,
+are done. The line that runs that seed again is then the last one on stdout; of
+csv it is on stderr, and of json it is the "replay" of the summary.`,
 		Examples: []string{
 			"sim run registers --seeds 1..200",
 			"sim run registers --seeds 1..50 --compare abd-writeback",
