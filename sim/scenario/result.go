@@ -23,16 +23,18 @@ type Options struct {
 	begun func(name string)
 }
 
-// Ended is an operation that has ended, for files with a line for each.
+// Ended is an operation that has ended, or one try of it.
 type Ended struct {
-	Client       string          `json:"client"`
-	Key          string          `json:"key"`
-	Kind         Kind            `json:"kind"`
-	Outcome      history.Outcome `json:"outcome"`
+	Client string
+	// Key is empty for a list.
+	Key     string
+	Kind    Kind
+	Outcome history.Outcome
+	// Began and Ended are times of the world.
 	Began, Ended time.Duration
-	Rounds       int `json:"rounds"`
-	Messages     int `json:"messages"`
-	Bytes        int `json:"bytes"`
+	Rounds       int // conversations
+	Messages     int // sent to nodes and to the client meanwhile
+	Bytes        int // of those, if Options.Bytes is set
 }
 
 // Kind is a kind of operation.
@@ -64,8 +66,8 @@ type Result struct {
 	// Violation is the first promise that was broken, nil if none was.
 	Violation *Violation
 	Figures   Figures
-	// History is what clients saw, and Keys how to tell the clusters apart
-	// in it: the key k1 of the second of several clusters is "c2/k1".
+	// History is what clients saw. In it, the key k1 of the second of several
+	// clusters is "c2/k1".
 	History history.History
 }
 
@@ -96,16 +98,20 @@ func (f *Figures) Operations() (n uint64) {
 	return n
 }
 
-// KindFigures are the figures of one kind of operation. All but Failed and
-// Unknown are of those that ended well.
+// KindFigures are the figures of one kind of operation.
 type KindFigures struct {
+	// Failed and Unknown count the tries that ended so, those of clients that
+	// died included.
 	Failed, Unknown uint64
-	// Rounds are conversations. Messages and Bytes are what was sent to nodes
-	// and to the client, repeats and what got lost included.
-	Rounds, Messages, Bytes uint64
-	// OneRound counts those that took one round.
-	OneRound uint64
-	// Latencies are simulated times, in the order of their ends.
+	// Messages and Bytes are what was sent to nodes and to clients for all of
+	// them, however they ended: repeats, what got lost and what came too late
+	// included. Bytes are of the encoded frames, if Options.Bytes is set.
+	Messages, Bytes uint64
+	// Rounds are the conversations of the operations that ended well, and
+	// OneRound counts those of these that took one.
+	Rounds, OneRound uint64
+	// Latencies are the simulated times of those that ended well, in the order
+	// of their ends.
 	Latencies []time.Duration
 }
 
