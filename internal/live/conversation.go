@@ -53,8 +53,8 @@ type target struct {
 	answered  bool  // at least one answer has come
 
 	due    time.Duration // when it is asked again, while it is waiting
-	resend time.Duration // the last pause after a copy that the network took
-	retry  time.Duration // the last pause after one that it didn't
+	resend time.Duration // the last pause after a copy that its connection took, 0 if there was none
+	retry  time.Duration // the last pause after one that the network didn't take
 }
 
 // outgoing is a request on its way to the network.
@@ -240,9 +240,17 @@ func (t *target) copy(key uint64, now time.Duration) outgoing {
 	return outgoing{to: t.node, conversation: key | uint64(t.redirects)<<placeBits, req: t.req}
 }
 
-// refused notes down that the network has nobody to give the request to.
+// refused notes down that the network didn't take the last copy.
 func (t *target) refused(err error, now time.Duration) {
 	t.err = err
+	if t.resend > FirstResend {
+		return // an earlier one was taken, and is on its way or answered
+	}
+	t.lost(now)
+}
+
+// lost notes down that no copy is on its way.
+func (t *target) lost(now time.Duration) {
 	t.resend = 0
 	t.retry = longer(t.retry, FirstRetry, MaxRetry)
 	t.due = now + t.retry
@@ -283,8 +291,9 @@ func (c *conversation) forgotten(key uint64, node quorum.NodeID, err error, now 
 	if t == nil {
 		return never
 	}
+	t.err = err
 	t.waiting = true
-	t.refused(err, now())
+	t.lost(now())
 	return c.dueBy(t.due)
 }
 

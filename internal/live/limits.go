@@ -27,8 +27,9 @@ const (
 	MaxResend   = 8 * time.Second
 
 	// FirstRetry is how long after the network didn't take a request, because
-	// there is no connection or its queue is full, it is tried again. Each
-	// further time it takes twice as long, up to MaxRetry.
+	// there is no connection or its queue is full, it is tried again, unless
+	// an earlier copy is on its way. Each further time it takes twice as long,
+	// up to MaxRetry.
 	FirstRetry = 50 * time.Millisecond
 	MaxRetry   = time.Second
 

@@ -163,7 +163,10 @@ func TestRetriesWhatWasNotTaken(t *testing.T) {
 		l.want(t, "4.55s a 1; 6s b 1; 6.55s a 1")
 		l.fail("a", full)
 		time.Sleep(2 * time.Second)
-		l.want(t, "10.55s a 1; 10.6s a 1; 10.7s a 1") // as if for the first time
+		l.want(t, "10.55s a 1") // an earlier copy is still on its way
+		r.PeerDown("a", full)
+		time.Sleep(400 * time.Millisecond)
+		l.want(t, "10.85s a 1; 10.95s a 1; 11.15s a 1") // no longer
 		r.Deliver("b", id, number(9))
 		if err := <-a.result; err != nil || copies != 2 {
 			t.Errorf("Ask returned %v, and a was sent %d copies, want 2", err, copies)
