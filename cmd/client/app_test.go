@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"strings"
 	"testing"
 
@@ -28,8 +29,8 @@ func run(t *testing.T, stdin string, args ...string) (stdout, stderr string, cod
 	return out.String(), errs.String(), code
 }
 
-// TestRefused: what is wrong with a command line is said in one line, on
-// stderr, before anything is looked for or sent.
+// TestRefused: what is wrong with a command line is said in one line, and in
+// a second how to write it, on stderr, before anything is looked for or sent.
 func TestRefused(t *testing.T) {
 	longKey, longValue := strings.Repeat("k", abd.MaxKey+1), strings.Repeat("v", abd.LargestMaxValue+1)
 	for _, c := range []struct {
@@ -48,12 +49,13 @@ func TestRefused(t *testing.T) {
 		{"", []string{"get"}, "client: get: KEY is missing", cli.ExitUsage},
 		{"", []string{"get", ""}, "client: get: the key has 0 bytes, at least 1 are needed", cli.ExitUsage},
 		{"", []string{"get", "k", "-o", "xml"}, `client: get: --output "xml": this command prints table|json|jsonl|raw`, cli.ExitUsage},
-		{"", []string{"get", "k", "--timeout", "5"}, `client: get: invalid value "5" for --timeout: parse error`, cli.ExitUsage},
+		{"", []string{"get", "k", "--timeout", "5"}, `client: get: --timeout "5": write DURATION with its unit, as in 5s`, cli.ExitUsage},
 		{"", []string{"delete", longKey}, "client: delete: the key has 1025 bytes, at most 1024 are allowed", cli.ExitUsage},
 		{"", []string{"list", longKey}, "client: list: the prefix has 1025 bytes, at most 1024 are allowed", cli.ExitUsage},
 		{"", []string{"status", "-o", "raw"}, `client: status: --output "raw": this command prints table|json|jsonl`, cli.ExitUsage},
 		{"", []string{"bench"}, "client: bench: which command? put, get, mixed", cli.ExitUsage},
 		{"", []string{"bench", "put", "--clients", "0"}, "client: bench: put: --clients must be from 1 to 100000, not 0", cli.ExitUsage},
+		{"", []string{"bench", "put", "--clients", "x"}, `client: bench: put: --clients "x": write N as a whole number`, cli.ExitUsage},
 		{"", []string{"bench", "put", "-d", "-1s"}, "client: bench: put: --duration must be more than 0, not -1s", cli.ExitUsage},
 		{"", []string{"puts", "k", "v"}, `client: unknown command "puts"; did you mean "put"?`, cli.ExitUsage},
 		{"", []string{"get", "k", "-e", "localhost"}, `client: get: --endpoints: "localhost" is not an address: write HOST:PORT`, cli.ExitUsage},
@@ -65,7 +67,11 @@ func TestRefused(t *testing.T) {
 	} {
 		stdout, stderr, code := run(t, c.stdin, c.args...)
 		first, _, _ := strings.Cut(stderr, "\n")
-		if stdout != "" || !strings.HasPrefix(first, c.want) || code != c.code || len(stderr) > 1000 {
+		lines := 1
+		if c.code == cli.ExitUsage {
+			lines = 2
+		}
+		if stdout != "" || !strings.HasPrefix(first, c.want) || code != c.code || len(stderr) > 1000 || strings.Count(stderr, "\n") != lines {
 			t.Errorf("client %.60q: stdout %q, exit %d, stderr:\n%.500s\nwant exit %d and:\n%s", c.args, stdout, code, stderr, c.code, c.want)
 		}
 	}
@@ -76,6 +82,36 @@ func TestVersion(t *testing.T) {
 		stdout, stderr, code := run(t, "", args...)
 		if !strings.Contains(stdout, "atoll/1") || stderr != "" || code != cli.ExitDone {
 			t.Errorf("%q: exit %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+// TestStdinThatDoesNotEnd can be interrupted, and the timeout counts.
+func TestStdinThatDoesNotEnd(t *testing.T) {
+	terminal, typist := io.Pipe()
+	defer typist.Close()
+	for _, c := range []struct {
+		timeout string
+		stderr  string
+		code    int
+	}{
+		{"50ms", "client: put: stdin did not end within 50ms, and nothing was sent; --timeout gives it longer\n", cli.ExitPrecondition},
+		{"1h", "client: put: interrupted\n", cli.ExitInterrupted},
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		if c.code == cli.ExitInterrupted {
+			go func() {
+				_, _ = typist.Write([]byte("x")) // it is being read
+				interrupt()
+			}()
+		}
+		var out, errs bytes.Buffer
+		a := app()
+		a.Reader, a.Writer, a.ErrWriter = terminal, &out, &errs
+		code := cli.RunContext(ctx, a, []string{"client", "put", "k", "-", "--timeout", c.timeout, "--context", "/nonexistent/file"})
+		if out.Len() > 0 || errs.String() != c.stderr || code != c.code {
+			t.Errorf("--timeout %s: exit %d, stdout %q, stderr %q\nwant exit %d, %q", c.timeout, code, &out, &errs, c.code, c.stderr)
 		}
 	}
 }
@@ -127,7 +163,7 @@ func TestValueOf(t *testing.T) {
 	for _, c := range []struct{ arg, stdin, want string }{
 		{"", "x", ""}, {"v", "x", "v"}, {"-", "", ""}, {"-", "a\x00\xff\n", "a\x00\xff\n"}, {"--", "x", "--"},
 	} {
-		got, err := valueOf(c.arg, strings.NewReader(c.stdin))
+		got, err := valueOf(t.Context(), c.arg, strings.NewReader(c.stdin))
 		if err != nil || string(got) != c.want {
 			t.Errorf("valueOf(%q) = %q, %v, want %q", c.arg, got, err, c.want)
 		}

@@ -36,7 +36,7 @@ func benchCommand(op, purpose, details string) *urfave.Command {
 		Name:    op,
 		Purpose: purpose,
 		Details: details + `
-It overwrites the keys k0, k1, ... of the cluster.
+It overwrites the keys k0, k1, ... of the cluster, and leaves them there.
 
 Clients run side by side in this process and share its connections; each starts
 its next operation when the last one has ended. Operations of unknown outcome
@@ -52,7 +52,7 @@ first error.`,
 		},
 		Flags: clusterFlags("each operation",
 			count("clients", defaultClients, "run `N` clients side by side, each with one operation at a time", 1, maxClients),
-			count("value-size", defaultValueSize, "write values of `N` bytes", 0, abd.LargestMaxValue),
+			count("value-size", defaultValueSize, "write values of `N` bytes, no more than the cluster takes", 0, abd.LargestMaxValue),
 			count("keys", defaultKeys, "choose among `N` keys", 1, 1<<30),
 			durationFlag(),
 			cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat)),
@@ -72,7 +72,7 @@ first error.`,
 // count is a flag for a whole number from least to most.
 func count(name string, value int, usage string, least, most int) urfave.Flag {
 	return &urfave.IntFlag{
-		Name: name, Value: value, Usage: usage,
+		Name: name, Value: value, Usage: fmt.Sprintf("%s; %d to %d", usage, least, most),
 		Action: func(_ *urfave.Context, n int) error {
 			if n < least || n > most {
 				return cli.Usagef("--%s must be from %d to %d, not %d", name, least, most, n)
@@ -97,15 +97,28 @@ func durationFlag() urfave.Flag {
 // measure writes the keys if the workload reads them, runs it, and prints
 // what came out.
 func measure(ctx context.Context, c *urfave.Context, conn *client.Client, w workload) error {
+	if most := conn.MaxValue(); w.valueSize > most {
+		return cli.Usagef("--value-size %d: this cluster takes values of up to %d bytes", w.valueSize, most)
+	}
+	stay := func() {
+		fmt.Fprintf(c.App.ErrWriter, "the keys that it wrote, of k0 to k%d, stay in the cluster\n", w.keys-1)
+	}
 	if w.op != "put" {
 		fmt.Fprintf(c.App.ErrWriter, "writing %d keys first\n", w.keys)
 		if err := w.fill(ctx, conn); err != nil {
+			stay()
+			if ctx.Err() != nil {
+				return cli.ErrInterrupted
+			}
 			return fmt.Errorf("writing the keys first: %w", err)
 		}
 	}
 	r := w.run(ctx, conn)
 	if err := r.print(c.App.Writer, cli.OutputOf(c)); err != nil {
 		return err
+	}
+	if w.op != "put" || r.latencies.n+r.unknown > 0 {
+		stay()
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -153,20 +166,25 @@ func (r *result) print(w io.Writer, format cli.Format) error {
 	if format != cli.TableFormat {
 		return cli.PrintObject(w, format, o)
 	}
-	number := func(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+	measured := func(f float64, unit string) string {
+		if o.Operations == 0 && unit == "ms" {
+			return "-" // of nothing
+		}
+		return strconv.FormatFloat(f, 'f', 3, 64) + " " + unit
+	}
 	return cli.Pairs(w,
 		"operation", o.Op,
 		"clients", strconv.Itoa(o.Clients),
 		"value size", strconv.Itoa(o.ValueSize)+" B",
-		"measured", number(o.Seconds)+" s",
+		"measured", measured(o.Seconds, "s"),
 		"operations", strconv.FormatUint(o.Operations, 10),
 		"errors", strconv.FormatUint(o.Errors, 10),
 		"unknown", strconv.FormatUint(o.Unknown, 10),
 		"operations/s", strconv.FormatFloat(o.OpsPerS, 'f', 0, 64),
-		"p50", number(o.P50)+" ms",
-		"p99", number(o.P99)+" ms",
-		"p99.9", number(o.P999)+" ms",
-		"longest stall", number(o.MaxStall)+" ms")
+		"p50", measured(o.P50, "ms"),
+		"p99", measured(o.P99, "ms"),
+		"p99.9", measured(o.P999, "ms"),
+		"longest stall", measured(o.MaxStall, "ms"))
 }
 
 // rounded returns f with three decimals.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -95,6 +97,35 @@ func anyTag(s string) string {
 	return s
 }
 
+// afterWriting calls then when something is written to it for the first time.
+type afterWriting struct {
+	bytes.Buffer
+	then func()
+}
+
+func (w *afterWriting) Write(b []byte) (int, error) {
+	defer w.then()
+	return w.Buffer.Write(b)
+}
+
+// TestBenchInterruptedWhileItWritesKeys says that and no more.
+func TestBenchInterruptedWhileItWritesKeys(t *testing.T) {
+	file := startCluster(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	errs := &afterWriting{then: interrupt}
+	var out bytes.Buffer
+	a := app()
+	a.Writer, a.ErrWriter = &out, errs
+	code := cli.RunContext(ctx, a, []string{"client", "bench", "get", "--keys", "1000000", "--context", file})
+	const want = "writing 1000000 keys first\n" +
+		"the keys that it wrote, of k0 to k999999, stay in the cluster\n" +
+		"client: bench: get: interrupted\n"
+	if code != cli.ExitInterrupted || out.Len() > 0 || errs.String() != want {
+		t.Errorf("exit %d, stdout %q, stderr %q, want %q", code, &out, errs, want)
+	}
+}
+
 func TestStatusAndBench(t *testing.T) {
 	context := startCluster(t)
 	for _, args := range []string{"bench put", "bench get", "bench mixed"} {
@@ -104,11 +135,20 @@ func TestStatusAndBench(t *testing.T) {
 			!strings.Contains(stdout, `"errors":0,"unknown":0,`) || strings.Contains(stdout, `"operations":0,`) {
 			t.Errorf("%s: exit %d, stdout %s, stderr %s", args, code, stdout, stderr)
 		}
-		if filled := stderr == "writing 100 keys first\n"; filled != (op != "put") {
-			t.Errorf("%s: stderr %q", args, stderr)
+		want := "the keys that it wrote, of k0 to k99, stay in the cluster\n"
+		if op != "put" {
+			want = "writing 100 keys first\n" + want
+		}
+		if stderr != want {
+			t.Errorf("%s: stderr %q, want %q", args, stderr, want)
 		}
 	}
-	stdout, stderr, code := run(t, "", "status", "--context", context, "-o", "jsonl")
+	stdout, stderr, code := run(t, "", "bench", "put", "--value-size", "2000000", "--context", context)
+	if want := "client: bench: put: --value-size 2000000: this cluster takes values of up to 1048576 bytes\nusage: "; stdout != "" ||
+		code != cli.ExitUsage || !strings.HasPrefix(stderr, want) {
+		t.Errorf("values that the cluster doesn't take: exit %d, stdout %s, stderr %s", code, stdout, stderr)
+	}
+	stdout, stderr, code = run(t, "", "status", "--context", context, "-o", "jsonl")
 	if code != 0 || !strings.Contains(stdout, `"live":{"members":1,"reads":true,"writes":true}`) || !strings.Contains(stdout, `"keys":100,`) {
 		t.Errorf("status: exit %d, stdout %s, stderr %s", code, stdout, stderr)
 	}

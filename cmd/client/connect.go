@@ -17,10 +17,15 @@ func clusterFlags(what string, more ...urfave.Flag) []urfave.Flag {
 	return slices.Concat(more, []urfave.Flag{cli.TimeoutFlag(what)}, cli.ConnectionFlags(), cli.LogFlags(slog.LevelWarn))
 }
 
+// bounded returns the context of a whole command, which the timeout bounds.
+func bounded(c *urfave.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.Context, c.Duration(cli.FlagTimeout))
+}
+
 // with opens the client that the flags mean and calls do with it. The timeout
 // bounds all of it, opening included.
 func with(c *urfave.Context, do func(context.Context, *client.Client) error) error {
-	ctx, cancel := context.WithTimeout(c.Context, c.Duration(cli.FlagTimeout))
+	ctx, cancel := bounded(c)
 	defer cancel()
 	return withClient(ctx, c, do)
 }

@@ -16,7 +16,9 @@ func remove() *urfave.Command {
 		Arguments: "KEY",
 		Purpose:   "make a key absent",
 		Details: `It makes no difference whether the key has a value. A deletion is ordered among the
-writes of the key like any other, and has a tag.`,
+writes of the key like any other, and has a tag.
+
+` + writtenHelp,
 		Examples: []string{
 			"client delete greeting",
 			"client delete greeting -o json",

@@ -17,7 +17,10 @@ func get() *urfave.Command {
 		Arguments: "KEY",
 		Purpose:   "print the value of a key",
 		Details: `Prints the value and a newline; with -o raw the value's bytes and nothing else.
-A key that has no value prints nothing, and the command ends with 4.`,
+A key that has no value prints nothing, and the command ends with 4.
+
+-o json and jsonl print key, value and tag.
+` + base64Help,
 		Examples: []string{
 			"client get greeting",
 			"client get config/site -o raw > site.json",
@@ -43,6 +46,10 @@ A key that has no value prints nothing, and the command ends with 4.`,
 		},
 	}.Build()
 }
+
+// base64Help says how bytes are printed for which JSON has no string.
+const base64Help = `In JSON, an object whose key or value isn't UTF-8 has "encoding":"base64", and
+then both are base64.`
 
 // found is the result of get in JSON. The encoding is that of key and value.
 type found struct {

@@ -18,7 +18,13 @@ func list() *urfave.Command {
 		Purpose:   "print the keys that have a value, in order",
 		Details: `Keys are printed as they come, page by page: those that begin with PREFIX, or all.
 What is printed of each key is atomic; the list is no snapshot of all of them.
-With -o raw each key is followed by a newline.`,
+With -o raw each key is followed by a newline.
+
+-o json prints one object with an array "keys" of objects with key and tag;
+jsonl prints these objects, one a line. In JSON, an object whose key isn't UTF-8
+has "encoding":"base64", and its key is base64. In the table such a key, one
+with characters that can't be printed, and one that begins with ", is quoted as
+in Go.`,
 		Examples: []string{
 			"client list",
 			"client list config/ -o jsonl",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -18,9 +19,12 @@ func put() *urfave.Command {
 		Name:      "put",
 		Arguments: "KEY VALUE|-",
 		Purpose:   "store a value under a key",
-		Details: `The value is VALUE, or, if that is -, what stdin holds. An empty value is a value:
-the key is then there, and empty. When the command ends with 0 the value is on
-the disks of a write quorum.`,
+		Details: `The value is VALUE, or, if that is -, what stdin holds (for a value that is -:
+printf %s - | client put KEY -). The timeout counts while stdin is read, too. An
+empty value is a value: the key is then there, and empty. When the command ends
+with 0 the value is on the disks of a write quorum.
+
+` + writtenHelp,
 		Examples: []string{
 			"client put greeting hello",
 			"client put config/site - < site.json",
@@ -33,11 +37,17 @@ the disks of a write quorum.`,
 			if err := abd.Key(key).Check(); err != nil {
 				return err
 			}
-			value, err := valueOf(c.Args().Get(1), c.App.Reader)
+			ctx, cancel := bounded(c)
+			defer cancel()
+			value, err := valueOf(ctx, c.Args().Get(1), c.App.Reader)
+			if errors.Is(err, context.DeadlineExceeded) {
+				return cli.Preconditionf("stdin did not end within %v, and nothing was sent; --%s gives it longer",
+					c.Duration(cli.FlagTimeout), cli.FlagTimeout)
+			}
 			if err != nil {
 				return err
 			}
-			return with(c, func(ctx context.Context, conn *client.Client) error {
+			return withClient(ctx, c, func(ctx context.Context, conn *client.Client) error {
 				tag, err := conn.Put(ctx, key, value)
 				if err != nil {
 					return err
@@ -50,11 +60,11 @@ the disks of a write quorum.`,
 
 // valueOf returns the value that an argument means, of no more than any
 // cluster takes. What this cluster takes, the client library checks.
-func valueOf(arg string, stdin io.Reader) ([]byte, error) {
+func valueOf(ctx context.Context, arg string, stdin io.Reader) ([]byte, error) {
 	value := []byte(arg)
 	if arg == "-" {
 		var err error
-		value, err = io.ReadAll(io.LimitReader(stdin, abd.LargestMaxValue+1))
+		value, err = readAll(ctx, io.LimitReader(stdin, abd.LargestMaxValue+1))
 		if err != nil {
 			return nil, fmt.Errorf("read the value from stdin: %w", err)
 		}
@@ -65,6 +75,31 @@ func valueOf(arg string, stdin io.Reader) ([]byte, error) {
 	}
 	return value, abd.CheckValue(value, abd.LargestMaxValue)
 }
+
+// readAll is io.ReadAll until ctx ends. A terminal, or a pipe that nobody
+// writes to, can't be made to return: then the read is left behind, and ends
+// with the process.
+func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	type result struct {
+		b   []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		b, err := io.ReadAll(r)
+		done <- result{b, err}
+	}()
+	select {
+	case all := <-done:
+		return all.b, all.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// writtenHelp says what put and delete print.
+const writtenHelp = `Prints OK; with -o raw the tag alone, and with -o json or jsonl key and tag.
+` + base64Help
 
 // writtenOutput is the format of the result of put and delete.
 func writtenOutput() urfave.Flag {

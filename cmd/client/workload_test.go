@@ -172,7 +172,22 @@ func TestBenchPrint(t *testing.T) {
 		t.Errorf("got  %swant %s", out.String(), want)
 	}
 	out.Reset()
-	if err := r.print(&out, "table"); err != nil || !strings.Contains(out.String(), "operations/s   500\n") {
+	if err := r.print(&out, "table"); err != nil || !strings.HasSuffix(out.String(), `
+measured       2.000 s
+operations     1000
+errors         3
+unknown        4
+operations/s   500
+p50            0.000 ms
+p99            0.000 ms
+p99.9          0.000 ms
+longest stall  1.500 ms
+`) {
 		t.Errorf("%v:\n%s", err, out.String())
+	}
+	out.Reset()
+	r.latencies = histogram{}
+	if err := r.print(&out, "table"); err != nil || !strings.HasSuffix(out.String(), "operations/s   0\np50            -\np99            -\np99.9          -\nlongest stall  -\n") {
+		t.Errorf("of nothing: %v:\n%s", err, out.String())
 	}
 }

@@ -42,7 +42,8 @@ is interrupted; then it ends them. A replica that is killed stays dead: try it.
 A client without --context and --endpoints uses this cluster while it runs.
 With --data-dir the cluster is kept there, and started again the next time.
 With --once it takes free ports (unless --port is given), shows the main things
-that a cluster does, under keys that begin with "tour/", and ends.`,
+that a cluster does, under keys that begin with "tour/", and ends; interrupted
+before that, or before the cluster serves, it ends with 130.`,
 		Examples: []string{
 			"replica dev",
 			"replica dev --data-dir ~/atoll --replicas 5",
@@ -56,8 +57,9 @@ that a cluster does, under keys that begin with "tour/", and ends.`,
 			maxValueFlag(),
 			&urfave.BoolFlag{Name: flagOnce, Usage: "show what a cluster does, and end"},
 		}, cli.LogFlags(defaultLogLevel)...),
-		Codes: []int{cli.ExitPrecondition, cli.ExitNoQuorum, cli.ExitUnknown, cli.ExitDenied, cli.ExitDamaged},
-		Run:   runDev,
+		Codes:  []int{cli.ExitPrecondition, cli.ExitNoQuorum, cli.ExitUnknown, cli.ExitDenied, cli.ExitDamaged, cli.ExitInterrupted},
+		Serves: true,
+		Run:    runDev,
 	}.Build()
 }
 

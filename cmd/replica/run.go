@@ -32,10 +32,16 @@ func settingFlags() []urfave.Flag {
 		&urfave.StringSliceFlag{
 			Name: flagListen, EnvVars: []string{cli.Environment(flagListen)},
 			Usage: "`HOST:PORT`,... to listen on; may be repeated; without it, the node's address in cluster.json",
+			Action: func(_ *urfave.Context, all []string) error {
+				return cli.CheckListen(flagListen, all...)
+			},
 		},
 		&urfave.StringFlag{
 			Name: flagMetrics, EnvVars: []string{cli.Environment(flagMetrics)},
 			Usage: "loopback `HOST:PORT` for /metrics, /healthz and /debug/pprof; without it, none",
+			Action: func(_ *urfave.Context, address string) error {
+				return cli.CheckListen(flagMetrics, address)
+			},
 		},
 	}
 }
@@ -54,8 +60,9 @@ serves. What was acknowledged is on disk: kill -9 loses nothing.`,
 			&urfave.BoolFlag{Name: flagUntilEOF, Usage: "end when standard input does, so that no parent can leave the node behind"},
 			cli.OutputFlag(cli.TableFormat, cli.JSONFormat),
 		), cli.LogFlags(defaultLogLevel)...),
-		Codes: []int{cli.ExitPrecondition, cli.ExitDenied, cli.ExitDamaged},
-		Run:   runNode,
+		Codes:  []int{cli.ExitPrecondition, cli.ExitDenied, cli.ExitDamaged},
+		Serves: true,
+		Run:    runNode,
 	}.Build()
 }
 

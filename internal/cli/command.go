@@ -22,9 +22,12 @@ type Command struct {
 	Examples []string
 	Flags    []urfave.Flag
 	// Codes are the exit codes that the command can end with, besides 0, 1,
-	// 2 and 130.
+	// 2 and, unless it serves, 130.
 	Codes []int
-	Run   func(*urfave.Context) error
+	// Serves: the command runs until SIGINT or SIGTERM asks it to stop, and
+	// is done when it has. Others are interrupted.
+	Serves bool
+	Run    func(*urfave.Context) error
 }
 
 // Build returns the command for App or Group.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 
 	urfave "github.com/urfave/cli/v2"
@@ -50,7 +51,11 @@ func ClientConfig(c *urfave.Context) (client.Config, error) {
 // contextConfig returns what the context says; nothing when none is needed.
 func contextConfig(c *urfave.Context) (client.Config, error) {
 	if path := c.Path(FlagContext); path != "" {
-		return client.LoadContext(path)
+		cfg, err := client.LoadContext(path)
+		if source := Source(c, FlagContext); err != nil && source != "flag" {
+			err = fmt.Errorf("%s: %w", Environment(FlagContext), err)
+		}
+		return cfg, err
 	}
 	credentials := c.Path(FlagCACert) != "" && c.Path(FlagCert) != "" && c.Path(FlagKey) != ""
 	if len(c.StringSlice(FlagEndpoints)) > 0 {

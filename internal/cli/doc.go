@@ -9,8 +9,8 @@
 // The contract that scripts depend on, and where it is kept:
 //
 //   - Results go to stdout; logs, prompts, progress and errors go to stderr.
-//     An error is one line, "client: put: what happened"; a wrong command line
-//     is followed by one more, how to write it right (run.go).
+//     An error is one line, "client: put: what happened". After what ends with
+//     exit code 2 there is one more, how to write the command (run.go).
 //   - The exit code says how a command ended ([ExitCode], exit.go).
 //   - Flags stand before or after arguments, "--" ends them (reorder.go).
 //   - A flag beats its environment variable, that beats a file, that beats the
@@ -18,8 +18,8 @@
 //     where a value came from; flags.go).
 //   - Table, JSON, JSON lines or raw bytes: the names in JSON are stable; ids,
 //     tags and revisions are strings; counts and measurements are numbers;
-//     bytes that aren't UTF-8 are base64, and the object says so with
-//     "encoding":"base64" (output.go).
+//     where a byte string isn't UTF-8, all byte strings of its object are
+//     base64, and the object says so with "encoding":"base64" (output.go).
 //   - The help of a leaf shows its purpose, its usage, examples to copy, each
 //     flag with default, environment name and unit, and its exit codes
 //     (help.go).

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -82,18 +84,70 @@ func ConnectionFlags() []urfave.Flag {
 // parseEndpoints returns the addresses to dial, or a usage error that says
 // how one is written.
 func parseEndpoints(all []string) ([]string, error) {
-	var endpoints []string
-	for _, e := range all {
-		if e == "" {
-			return nil, Usagef("--%s: an endpoint is empty", FlagEndpoints)
+	return parseAddresses(FlagEndpoints, all, identity.ParseEndpoint)
+}
+
+func parseAddresses(flag string, all []string, parse func(string) (string, error)) ([]string, error) {
+	var addresses []string
+	for _, s := range all {
+		if s == "" {
+			return nil, Usagef("--%s: an address is empty", flag)
 		}
-		address, err := identity.ParseEndpoint(e)
+		address, err := parse(s)
 		if err != nil {
-			return nil, Usagef("--%s: %s", FlagEndpoints, withoutPackage(err.Error()))
+			return nil, Usagef("--%s: %s", flag, withoutPackage(err.Error()))
 		}
-		endpoints = append(endpoints, address)
+		addresses = append(addresses, address)
 	}
-	return endpoints, nil
+	return addresses, nil
+}
+
+// CheckListen returns a usage error if what was given with a flag isn't
+// addresses that a node can listen on, as far as their form tells: "HOST:PORT",
+// or ":PORT" for all interfaces.
+func CheckListen(flag string, addresses ...string) error {
+	_, err := parseAddresses(flag, addresses, identity.ParseAddress)
+	return err
+}
+
+// checkValue returns a usage error if a flag can't take a value. where is how
+// it was given, "--timeout" or "ATOLL_TIMEOUT". The library would refuse it as
+// well, but with no more than that it is a "parse error".
+func checkValue(where string, f urfave.Flag, value string) error {
+	var err error
+	want := ""
+	switch f.(type) {
+	case *urfave.BoolFlag:
+		_, err = strconv.ParseBool(value)
+		want = "true or false"
+	case *urfave.IntFlag:
+		_, err = strconv.ParseInt(value, 0, strconv.IntSize) // as the library does
+		want = placeholderOf(f) + " as a whole number"
+	case *urfave.DurationFlag:
+		_, err = time.ParseDuration(value)
+		example := "5s"
+		if _, bad := strconv.ParseFloat(value, 64); bad == nil {
+			example = value + "s"
+		}
+		want = placeholderOf(f) + " with its unit, as in " + example
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, strconv.ErrRange):
+		return Usagef("%s %.60q: the number is too large", where, value)
+	default:
+		return Usagef("%s %.60q: write %s", where, value, want)
+	}
+}
+
+// placeholderOf returns what the help calls the value of a flag.
+func placeholderOf(f urfave.Flag) string {
+	name := "the value"
+	if d, ok := f.(urfave.DocGenerationFlag); ok {
+		name, _ = cutPlaceholder(d.GetUsage())
+	}
+	return name
 }
 
 // TimeoutFlag bounds an operation, which what names: "the put".

@@ -56,10 +56,17 @@ func leafTemplate(c Command) string {
 	}
 	b.WriteString("  -h, --help\n        show this\n")
 	b.WriteString("\nEXIT CODES\n")
-	codes := append([]int{ExitDone, ExitOther, ExitUsage, ExitInterrupted}, c.Codes...)
+	codes := append([]int{ExitDone, ExitOther, ExitUsage}, c.Codes...)
+	if !c.Serves {
+		codes = append(codes, ExitInterrupted)
+	}
 	slices.Sort(codes)
 	for _, code := range slices.Compact(codes) {
-		fmt.Fprintf(&b, "  %3d  %s\n", code, exitText(code))
+		text := exitText(code)
+		if c.Serves && code == ExitDone {
+			text += ", or stopped by SIGINT or SIGTERM"
+		}
+		fmt.Fprintf(&b, "  %3d  %s\n", code, text)
 	}
 	return b.String()
 }

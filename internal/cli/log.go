@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -42,9 +43,23 @@ func Logger(c *urfave.Context) *slog.Logger {
 	if err := level.UnmarshalText([]byte(c.String(FlagLogLevel))); err != nil {
 		level = slog.LevelInfo // LogFlags refuse what can't be read
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
 	if c.String(FlagLogFormat) == "json" {
 		return slog.New(slog.NewJSONHandler(c.App.ErrWriter, options))
 	}
 	return slog.New(slog.NewTextHandler(c.App.ErrWriter, options))
+}
+
+// readable makes a text of a value that has one. In JSON, a duration would be
+// a number without a unit, and an address an object of its parts.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	switch a.Value.Kind() {
+	case slog.KindDuration:
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	case slog.KindAny:
+		if s, ok := a.Value.Any().(fmt.Stringer); ok {
+			a.Value = slog.StringValue(s.String())
+		}
+	}
+	return a
 }

@@ -84,10 +84,11 @@ func Texts(fields ...[]byte) (texts []string, encoding string) {
 }
 
 // Cell returns s as it may stand in a table: quoted as in Go when it holds
-// anything that could break the line or disturb a terminal, or is empty.
+// anything that could break the line or disturb a terminal, is empty, or looks
+// as if it were quoted already. So no two strings have one cell.
 func Cell(s string) string {
 	bad := func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }
-	if s == "" || strings.IndexFunc(s, bad) >= 0 {
+	if s == "" || s[0] == '"' || strings.IndexFunc(s, bad) >= 0 {
 		return strconv.Quote(s)
 	}
 	return s

@@ -60,7 +60,7 @@ func TestTableStreams(t *testing.T) {
 
 func TestCell(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
-		{"plain key", "plain key"}, {"größe/1", "größe/1"}, {"", `""`}, {"a\nb", `"a\nb"`}, {"\x1b[31m", `"\x1b[31m"`}, {"\xff", `"\xff"`}, {"nul\x00", `"nul\x00"`},
+		{"plain key", "plain key"}, {"größe/1", "größe/1"}, {"", `""`}, {`"a\nb"`, `"\"a\\nb\""`}, {`say "a"`, `say "a"`}, {"a\nb", `"a\nb"`}, {"\x1b[31m", `"\x1b[31m"`}, {"\xff", `"\xff"`}, {"nul\x00", `"nul\x00"`},
 	} {
 		if got := cli.Cell(c.in); got != c.want {
 			t.Errorf("Cell(%q) = %s, want %s", c.in, got, c.want)

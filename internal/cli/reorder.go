@@ -223,6 +223,10 @@ func (p *parser) check() {
 			return
 		}
 		p.flags[i].flag = f
+		if err := checkValue(g.token, f, g.value); err != nil {
+			p.err = err
+			return
+		}
 	}
 }
 

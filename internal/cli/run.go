@@ -19,8 +19,9 @@ import (
 // app.ErrWriter, by default stdout and stderr.
 //
 // SIGINT and SIGTERM end the context of the command; a second one ends the
-// process at once. A command that then returns an error was interrupted, and
-// one that returns nil (a server that was asked to stop) is done.
+// process at once, with ExitInterrupted. A command that then returns an error
+// was interrupted, and one that returns nil (a server that was asked to stop)
+// is done.
 //
 // Run removes from the environment of the process the variables that don't
 // count: those of the command's flags that are empty, or beaten by a flag.
@@ -28,10 +29,37 @@ func Run(app *urfave.App, args []string) int {
 	// A reader that goes away is an error of the write, so that what must be
 	// cleaned up is, and not the end of the process.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
-	defer context.AfterFunc(ctx, stop)()
 	return RunContext(ctx, app, args)
+}
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends. The
+// second ends the process, and not by the signal itself: scripts would find
+// another exit code than after the first.
+func untilSignal() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	over := make(chan struct{})
+	go func() {
+		defer cancel()
+		select {
+		case <-signals:
+			cancel()
+		case <-over:
+			return
+		}
+		select {
+		case <-signals:
+			os.Exit(ExitInterrupted)
+		case <-over:
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(over)
+	}
 }
 
 // RunContext is Run without its signals: the command is interrupted when ctx
@@ -52,8 +80,9 @@ func RunContext(ctx context.Context, app *urfave.App, args []string) int {
 	case line.help:
 		err = printHelp(out, app, line)
 	default:
-		settleEnvironment(line)
-		err = app.RunContext(ctx, line.canonical())
+		if err = settleEnvironment(line); err == nil {
+			err = app.RunContext(ctx, line.canonical())
+		}
 	}
 	if err == nil {
 		err = out.err
@@ -82,7 +111,7 @@ func report(w io.Writer, l *line, err error) {
 		text = ErrInterrupted.Error()
 	}
 	fmt.Fprintf(w, "%s: %s\n", prefix, text)
-	if _, ok := errors.AsType[*UsageError](err); ok {
+	if ExitCode(err) == ExitUsage {
 		fmt.Fprintf(w, "usage: %s (%s --help tells more)\n", usageLine(l), l.name())
 	}
 }
@@ -106,21 +135,27 @@ func withoutPackage(s string) string {
 
 var packages = [...]string{"abd", "client", "history", "identity", "quorum", "scenario", "server", "sim", "store", "tags", "transport"}
 
-// settleEnvironment unsets the variables that must not count. The library
-// takes one that is set but empty for a value, and complains about the value
-// of one although a flag beats it.
-func settleEnvironment(l *line) {
+// settleEnvironment unsets the variables that must not count, and checks those
+// that do. The library takes one that is set but empty for a value, and
+// complains about the value of one although a flag beats it.
+func settleEnvironment(l *line) error {
 	given := make(map[urfave.Flag]bool)
 	for _, g := range l.flags {
 		given[g.flag] = true
 	}
 	for _, f := range l.path[len(l.path)-1].Flags {
 		for _, name := range environmentOf(f) {
-			if given[f] || os.Getenv(name) == "" {
+			value := os.Getenv(name)
+			if given[f] || value == "" {
 				os.Unsetenv(name)
+				continue
+			}
+			if err := checkValue(name, f, value); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 func environmentOf(f urfave.Flag) []string {

@@ -14,6 +14,7 @@ import (
 
 	urfave "github.com/urfave/cli/v2"
 
+	"atoll/abd"
 	"atoll/internal/cli"
 )
 
@@ -36,8 +37,10 @@ func TestRunUsageErrors(t *testing.T) {
 		{"put k v x", "app: put: unexpected argument \"x\"\n" + usage},
 		{"put", "app: put: KEY is missing\n" + usage},
 		{"put k", "app: put: VALUE|- is missing\n" + usage},
-		{"put k v --timeout soon", "app: put: invalid value \"soon\" for --timeout: parse error\n" + usage},
-		{"put k v --yes=maybe", "app: put: invalid boolean value \"maybe\" for --yes: parse error\n" + usage},
+		{"put k v --timeout soon", "app: put: --timeout \"soon\": write VALUE with its unit, as in 5s\n" + usage},
+		{"put k v --timeout=7", "app: put: --timeout \"7\": write VALUE with its unit, as in 7s\n" + usage},
+		{"put k v --yes=maybe", "app: put: --yes \"maybe\": write true or false\n" + usage},
+		{"put k v --yes=", "app: put: --yes \"\": write true or false\n" + usage},
 		{"put k v --nope", "app: put: unknown flag --nope; if it is an argument, write -- before it\n" + usage},
 		{"watch", "app: watch: KEY is missing\nusage: app watch [flags] KEY... (app watch --help tells more)\n"},
 		{"list a b", "app: list: unexpected argument \"b\"\nusage: app list [flags] [PREFIX] (app list --help tells more)\n"},
@@ -63,6 +66,7 @@ func TestRunReportsErrors(t *testing.T) {
 		{errors.Join(errors.New("one"), errors.New("two")), "app: bench: get: one; two\n", cli.ExitOther},
 		{cli.Preconditionf("no %s", "room"), "app: bench: get: no room\n", cli.ExitPrecondition},
 		{fmt.Errorf("read: %w", &fs.PathError{Op: "open", Path: "x", Err: syscall.EACCES}), "app: bench: get: read: open x: permission denied\n", cli.ExitPrecondition},
+		{&abd.SizeError{What: "key", Size: 9, Max: 8}, "app: bench: get: the key has 9 bytes, at most 8 are allowed\nusage: app bench get [flags] (app bench get --help tells more)\n", cli.ExitUsage},
 		{&cli.PreconditionError{Text: "listen", Err: syscall.EADDRINUSE}, "app: bench: get: listen: address already in use\n", cli.ExitPrecondition},
 		{os.NewSyscallError("bind", syscall.EADDRINUSE), "app: bench: get: bind: address already in use\n", cli.ExitPrecondition},
 		{fmt.Errorf("bench: %w", context.Canceled), "app: bench: get: interrupted\n", cli.ExitInterrupted},
@@ -212,9 +216,9 @@ func TestEnvironment(t *testing.T) {
 			"[c:3 d:4] flag, table flag, 1s flag", 0, ""},
 		{map[string]string{"ATOLL_OUTPUT": "nope", "ATOLL_TIMEOUT": "soon"}, "-o table --timeout 1s", "[] default, table flag, 1s flag", 0, ""},
 		{map[string]string{"ATOLL_OUTPUT": "raw"}, "", "", 2, `--output "raw": this command prints table|json`},
-		{map[string]string{"ATOLL_TIMEOUT": "soon"}, "", "", 2, `"soon" as duration value from environment variable "ATOLL_TIMEOUT"`},
+		{map[string]string{"ATOLL_TIMEOUT": "soon"}, "", "", 2, `app: show: ATOLL_TIMEOUT "soon": write DURATION with its unit, as in 5s` + "\nusage: "},
 		{nil, "--timeout 0s", "", 2, "--timeout must be more than 0, not 0s"},
-		{nil, "-e ,", "", 2, "an endpoint is empty"},
+		{nil, "-e ,", "", 2, "an address is empty"},
 		{nil, "-e [::1]:7400 -e a:1", "[[::1]:7400 a:1] flag, table default, 5s default", 0, ""},
 		{nil, "-e ::1", "", 2, "--endpoints: \"::1\""},
 	} {
@@ -258,5 +262,70 @@ func TestRunStopped(t *testing.T) {
 	app.Writer, app.ErrWriter = io.Discard, io.Discard
 	if code := cli.Run(app, []string{"app", "version"}); code != cli.ExitDone {
 		t.Errorf("exit %d, want 0", code)
+	}
+}
+
+// TestHelpOfAServer: it is done when it was asked to stop.
+func TestHelpOfAServer(t *testing.T) {
+	app := cli.App("app", "try things", cli.Command{Name: "serve", Purpose: "serve", Serves: true}.Build())
+	var out bytes.Buffer
+	app.Writer = &out
+	cli.RunContext(context.Background(), app, []string{"app", "serve", "--help"})
+	_, codes, _ := strings.Cut(out.String(), "EXIT CODES\n")
+	const want = "    0  done, or stopped by SIGINT or SIGTERM\n    1  any other error\n    2  wrong usage; nothing was done\n"
+	if codes != want {
+		t.Errorf("got:\n%s\nwant:\n%s", codes, want)
+	}
+}
+
+func TestWholeNumbers(t *testing.T) {
+	app := func() *urfave.App {
+		return cli.App("app", "try things", cli.Command{
+			Name:  "run",
+			Flags: []urfave.Flag{&urfave.IntFlag{Name: "size", EnvVars: []string{"ATOLL_SIZE"}, Usage: "`BYTES` of it"}},
+			Run: func(c *urfave.Context) error {
+				fmt.Fprint(c.App.Writer, c.Int("size"))
+				return nil
+			},
+		}.Build())
+	}
+	for _, c := range []struct{ flag, env, stdout, stderr string }{
+		{"1048576", "", "1048576", ""},
+		{"0x10", "", "16", ""},
+		{"7", "1M", "7", ""},
+		{"1M", "", "", `app: run: --size "1M": write BYTES as a whole number`},
+		{"", "", "", `app: run: --size "": write BYTES as a whole number`},
+		{"99999999999999999999", "", "", `app: run: --size "99999999999999999999": the number is too large`},
+		{"-", "1M", "", `app: run: ATOLL_SIZE "1M": write BYTES as a whole number`},
+	} {
+		t.Setenv("ATOLL_SIZE", c.env)
+		args := []string{"app", "run"}
+		if c.flag != "-" {
+			args = append(args, "--size", c.flag)
+		}
+		var out, errs bytes.Buffer
+		a := app()
+		a.Writer, a.ErrWriter = &out, &errs
+		code := cli.RunContext(context.Background(), a, args)
+		first, _, _ := strings.Cut(errs.String(), "\n")
+		if out.String() != c.stdout || first != c.stderr || (code == cli.ExitUsage) != (c.stderr != "") {
+			t.Errorf("%+v: exit %d, stdout %q, stderr %q", c, code, out.String(), first)
+		}
+	}
+}
+
+func TestCheckListen(t *testing.T) {
+	for _, c := range []struct{ address, want string }{
+		{"127.0.0.1:0", ""}, {":7400", ""}, {"localhost:1", ""}, {"[::1]:7400", ""},
+		{"", "--listen: an address is empty"},
+		{"foo", `--listen: "foo" is not an address: write HOST:PORT`},
+		{"::1:17410", `--listen: "::1:17410"`},
+		{"h:99999", "0 to 65535"},
+	} {
+		err := cli.CheckListen("listen", "127.0.0.1:1", c.address)
+		_, usage := errors.AsType[*cli.UsageError](err)
+		if usage != (c.want != "") || usage && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %q", c.address, err, c.want)
+		}
 	}
 }

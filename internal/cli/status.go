@@ -82,22 +82,37 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	t := NewTable(w, "NAME", "ID", "ADDRESS", "STATE", "PID", "UPTIME", "KEYS", "DELETED", "DISK", "NOTE")
-	for _, m := range s.Members {
-		cells := []string{orDash(m.Name), string(m.ID), orDash(strings.Join(m.Addresses, ","))}
+	return printMembers(w, s.Members)
+}
+
+// printMembers prints a row for each member, and below them why those are
+// silent that are: in the table that would make lines of any length.
+func printMembers(w io.Writer, members []client.MemberStatus) error {
+	t := NewTable(w, "NAME", "ADDRESS", "STATE", "PID", "UPTIME", "KEYS", "DELETED", "DISK")
+	var notes strings.Builder
+	for _, m := range members {
+		name := m.Name
+		if name == "" {
+			name = string(m.ID)
+		}
+		cells := []string{name, orDash(strings.Join(m.Addresses, ","))}
 		if m.Status == nil {
-			note := strings.TrimPrefix(oneLine(m.Silence), fmt.Sprintf("node %s: ", m.ID))
-			cells = append(cells, "silent", "", "", "", "", "", note)
+			cells = append(cells, "silent", "", "", "", "", "")
+			fmt.Fprintf(&notes, "%s is silent: %s\n", name, strings.TrimPrefix(oneLine(m.Silence), fmt.Sprintf("node %s: ", m.ID)))
 		} else {
 			u := m.Status.Usage
 			cells = append(cells, "up", strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
-				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes), "")
+				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
 		}
 		if err := t.Row(cells...); err != nil {
 			return err
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || notes.Len() == 0 {
+		return err
+	}
+	_, err := io.WriteString(w, "\n"+notes.String())
+	return err
 }
 
 func statusJSON(s client.Status) statusObject {

@@ -29,7 +29,7 @@ func testStatus(t *testing.T) client.Status {
 	return client.Status{Cluster: "c1", Configuration: c, Members: []client.MemberStatus{
 		up("n1", "a", "127.0.0.1:7400"),
 		{Member: replica.Member{ID: "n2", Name: "b", Addresses: []string{"127.0.0.1:7401"}}, Silence: "no answer"},
-		up("n3", "c", "[::1]:7402"),
+		up("n3", "", "[::1]:7402"),
 	}}
 }
 
@@ -43,10 +43,12 @@ configuration     0: get=1,put=3 of 3 members
 tolerates deaths  reads: any 2 of 3; writes: any 0 of 3
 now               2 of 3 members answer; reads work, writes have NO QUORUM
 
-NAME  ID  ADDRESS         STATE   PID  UPTIME  KEYS  DELETED  DISK     NOTE
-a     n1  127.0.0.1:7400  up      42   1m30s   3     1        5.0 MiB
-b     n2  127.0.0.1:7401  silent                                       no answer
-c     n3  [::1]:7402      up      42   1m30s   3     1        5.0 MiB
+NAME  ADDRESS         STATE   PID  UPTIME  KEYS  DELETED  DISK
+a     127.0.0.1:7400  up      42   1m30s   3     1        5.0 MiB
+b     127.0.0.1:7401  silent
+n3    [::1]:7402      up      42   1m30s   3     1        5.0 MiB
+
+b is silent: no answer
 `
 	if out.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
@@ -65,7 +67,7 @@ func TestPrintStatusJSON(t *testing.T) {
 		`"live":{"members":2,"reads":true,"writes":false},"members":[` +
 		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up",` + node + `},` +
 		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent","silence":"no answer"},` +
-		`{"id":"n3","name":"c","addresses":["[::1]:7402"],"state":"up",` + node + `}]}` + "\n"
+		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up",` + node + `}]}` + "\n"
 	if out.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
 	}
