@@ -17,9 +17,22 @@ var scripted = map[string]string{
 	"abd.TrustRefusals": "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
 }
 
-// killedBy names the scenario whose seeds kill a mutant, where it isn't
-// registers.
-var killedBy = map[string]string{"abd.MergeWholePages": "lists"}
+// worldOf returns the scenario whose seeds kill a mutant.
+func worldOf(t *testing.T, rule string) scenario.Scenario {
+	s := builtin(t, "registers")
+	switch rule {
+	case "abd.MergeWholePages":
+		s = builtin(t, "lists")
+	case "sim.TrustTorn":
+		// A torn record shows only until the key is written anew.
+		s = builtin(t, "disks")
+		s.Name, s.Keys = "torn", 40
+		s.Faults = scenario.Faults{Kinds: []string{"torn", "stall"}, All: true,
+			Every: scenario.Duration(100 * time.Millisecond), Lasts: scenario.Duration(10 * time.Millisecond)}
+	}
+	s.Rules = []string{rule}
+	return s
+}
 
 // TestMutants shows that runs notice each rule that is broken, within a few
 // seeds.
@@ -31,20 +44,15 @@ func TestMutants(t *testing.T) {
 		}
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()
-			name := "registers"
-			if other := killedBy[rule]; other != "" {
-				name = other
-			}
-			s := builtin(t, name)
-			s.Rules = []string{rule}
+			s := worldOf(t, rule)
 			began := time.Now()
 			for seed := range uint64(budget) {
 				if r := mustRun(t, s.Draw(seed), scenario.Options{}); r.Violation != nil {
-					t.Logf("%-26s killed by seed %2d of %s after %4d ms: %s", rule, seed, name, time.Since(began).Milliseconds(), r.Violation.Rule)
+					t.Logf("%-26s killed by seed %2d of %s after %4d ms: %s", rule, seed, s.Name, time.Since(began).Milliseconds(), r.Violation.Rule)
 					return
 				}
 			}
-			t.Errorf("%s survives %d seeds of %s", rule, budget, name)
+			t.Errorf("%s survives %d seeds of %s", rule, budget, s.Name)
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"atoll/sim/scenario"
 )
 
-var seeds = flag.Uint64("seeds", 10, "how many seeds of each scenario the tests run")
+var seeds = flag.Uint64("seeds", 5, "how many seeds of each scenario the tests run")
 
 func builtin(t testing.TB, name string) scenario.Scenario {
 	t.Helper()
@@ -57,7 +57,7 @@ func TestBuiltins(t *testing.T) {
 	}
 }
 
-// all kinds of faults happen in the plans that a few seeds draw.
+// All kinds of faults happen in the plans that a few seeds draw.
 func TestSwarm(t *testing.T) {
 	s := builtin(t, "registers")
 	happened, without, quorums := make(map[string]bool), make(map[string]bool), make(map[string]bool)
