@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/bench/load"
+	"atoll/bench/report"
+	"atoll/bench/target"
+)
+
+func TestFlags(t *testing.T) {
+	c, err := parseCompare([]string{"--targets", "atoll,nats", "--ops", "get", "--clients", "1, 7", "--value", "5", "--seconds", "0.5", "--rounds", "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprint(c.targets, c.ops, c.clients, c.value, c.keys, c.duration, c.rounds)
+	if want := "[atoll nats] [get] [1 7] 5 10000 500ms 2"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	c, err = parseCompare(nil)
+	if got, want := fmt.Sprint(c.targets, c.ops, c.clients, c.value, c.duration, c.rounds), "[atoll etcd nats zk] [put get mixed] [1 64 512] 100 3s 5"; err != nil || got != want {
+		t.Errorf("without flags: %s, %v; want %s", got, err, want)
+	}
+	for _, args := range []string{
+		"--targets atoll,consul", "--targets etcd,etcd", "--ops cas", "--clients 0", "--clients many", "--seconds 0",
+		"--rounds 0", "--keys 0", "--value -1", "--nosuch", "stray",
+	} {
+		_, err := parseCompare(strings.Fields(args))
+		if _, ok := errors.AsType[*usageError](err); !ok {
+			t.Errorf("%s: got %v, want a usage error", args, err)
+		}
+	}
+	if _, err := parseGap([]string{"-h"}); !errors.Is(err, flag.ErrHelp) {
+		t.Errorf("-h: %v", err)
+	}
+	if s, err := parseSustained([]string{"-fill=false"}); err != nil || s.fill || s.keys != 1_000_000 || s.duration != time.Minute {
+		t.Errorf("sustained: %+v, %v", s, err)
+	}
+}
+
+// fake is a target without nodes that notes who was asked.
+type fake struct {
+	name  string
+	asked *[]string
+}
+
+func (f *fake) Client(i int) load.Client {
+	*f.asked = append(*f.asked, fmt.Sprint(f.name, i))
+	return instant{}
+}
+func (f *fake) Roaming(context.Context, int) (load.Client, io.Closer, error) {
+	return nil, nil, errors.ErrUnsupported
+}
+func (f *fake) Fill(context.Context, []string, []byte) error   { return nil }
+func (f *fake) Victim(context.Context, int) (int, bool, error) { return 0, false, nil }
+func (f *fake) Nodes() []*target.Process                       { return nil }
+func (f *fake) Version() string                                { return "1" }
+func (f *fake) Stop()                                          {}
+
+// instant is a client whose operations are done at once.
+type instant struct{}
+
+func (instant) Put(context.Context, string, []byte) error { return nil }
+func (instant) Get(context.Context, string) error         { return nil }
+
+// TestTurns: each round has every target once, begins with another one, and
+// asks other connections; what is written can be read.
+func TestTurns(t *testing.T) {
+	var asked []string
+	var out bytes.Buffer
+	b := &bed{ctx: t.Context(), stdout: &out}
+	all := []contestant{{"x", &fake{name: "x", asked: &asked}}, {"y", &fake{name: "y", asked: &asked}}}
+	c := comparison{rounds: 3}
+	spec := load.Spec{Op: load.Mixed, Clients: 1, Keys: keyNames(3), ValueSize: 9, Duration: time.Millisecond}
+	if err := c.cell(b, all, spec); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"x0", "y0", "y1", "x1", "x2", "y2"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %v, want %v", asked, want)
+	}
+	var read report.Records
+	if err := read.Read(&out); err != nil {
+		t.Fatal(err)
+	}
+	var turns []string
+	for _, r := range read.Runs {
+		turns = append(turns, fmt.Sprintf("%s%d%d", r.Target, r.Round, r.Turn))
+		if r.Op != "mixed" || r.Clients != 1 || r.Keys != 3 || r.Value != 9 || r.Operations == 0 {
+			t.Errorf("run %+v", r)
+		}
+	}
+	if want := []string{"x00", "y01", "y10", "x11", "x20", "y21"}; !slices.Equal(turns, want) {
+		t.Errorf("turns %v, want %v", turns, want)
+	}
+}
+
+func TestRunReportRefuses(t *testing.T) {
+	if _, ok := errors.AsType[*usageError](runReport(t.Context(), nil)); !ok {
+		t.Error("no file is no usage error")
+	}
+	if err := runReport(t.Context(), []string{t.TempDir() + "/none"}); err == nil {
+		t.Error("a missing file was reported")
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"atoll/bench/load"
+	"atoll/bench/report"
+	"atoll/bench/target"
+)
+
+const (
+	// quietSpan is how long all targets must have been quiet before a run, and
+	// quietShare the share of one processor that is quiet. Heartbeats of three
+	// clusters take less.
+	quietSpan  = 300 * time.Millisecond
+	quietShare = 0.15
+	// quietLimit is how long to wait for that.
+	quietLimit = 10 * time.Second
+)
+
+// contestant is a target in a measurement.
+type contestant struct {
+	name string
+	target.Target
+}
+
+// settle makes a run start from rest: this process's garbage is collected, and
+// no target is doing anything. When one doesn't become quiet it gives up, since
+// the run will record how much was used.
+func settle(ctx context.Context, all []contestant) error {
+	runtime.GC()
+	limit := time.Now().Add(quietLimit)
+	for time.Now().Before(limit) {
+		before, err := cpuOf(all)
+		if err != nil {
+			return err
+		}
+		t := time.NewTimer(quietSpan)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-t.C:
+		}
+		after, err := cpuOf(all)
+		if err != nil {
+			return err
+		}
+		if after-before <= time.Duration(float64(quietSpan)*quietShare) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// cpuOf returns the processor time that the nodes have used. A node that has
+// ended is an error that says so.
+func cpuOf(all []contestant) (time.Duration, error) {
+	var sum time.Duration
+	for _, c := range all {
+		if err := target.Ended(c.Nodes()); err != nil {
+			return 0, fmt.Errorf("%s: %w", c.name, err)
+		}
+		for _, n := range c.Nodes() {
+			used, err := n.CPU()
+			if err != nil {
+				return 0, fmt.Errorf("%s, node %s: %w", c.name, n.Name, err)
+			}
+			sum += used
+		}
+	}
+	return sum, nil
+}
+
+// cpu is who used how much processor time so far.
+type cpu struct{ target, idle, load, machine time.Duration }
+
+// readCPU reads what the measured target, the others, this process and the
+// machine have used.
+func readCPU(measured contestant, all []contestant) (u cpu, err error) {
+	if u.target, err = cpuOf([]contestant{measured}); err != nil {
+		return u, err
+	}
+	sum, err := cpuOf(all)
+	if err != nil {
+		return u, err
+	}
+	u.idle = sum - u.target
+	var self unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &self); err != nil {
+		return u, err
+	}
+	u.load = time.Duration(self.Utime.Nano() + self.Stime.Nano())
+	u.machine, err = target.BusyCPU()
+	return u, err
+}
+
+// measure drives one target with its clients from number first on, and makes the
+// record of it. The result is returned too, for what isn't in the record.
+func measure(ctx context.Context, c contestant, all []contestant, spec load.Spec, first int) (report.Run, *load.Result, error) {
+	r := report.Run{
+		Kind: report.KindRun, Target: c.name, Version: c.Version(),
+		Cell: report.Cell{Op: string(spec.Op), Clients: spec.Clients, Value: spec.ValueSize, Keys: len(spec.Keys)},
+	}
+	before, err := readCPU(c, all)
+	if err != nil {
+		return r, nil, err
+	}
+	result, err := load.Run(ctx, spec, func(i int) load.Client { return c.Client(first + i) })
+	if err != nil {
+		return r, result, err
+	}
+	after, err := readCPU(c, all)
+	if err != nil {
+		return r, result, err
+	}
+	r.Seconds = rounded(result.Took.Seconds())
+	r.Operations, r.Errors = result.Latencies.Count(), result.Errors
+	if result.First != nil {
+		r.FirstError = result.First.Error()
+	}
+	r.PerSecond = rounded(result.PerSecond())
+	r.P50 = milliseconds(result.Latencies.Quantile(0.5))
+	r.P99 = milliseconds(result.Latencies.Quantile(0.99))
+	r.P999 = milliseconds(result.Latencies.Quantile(0.999))
+	r.Max = milliseconds(result.Latencies.Max())
+	r.Stall = milliseconds(result.Stall)
+	r.CPUTarget = rounded((after.target - before.target).Seconds())
+	r.CPUIdle = rounded((after.idle - before.idle).Seconds())
+	r.CPULoad = rounded((after.load - before.load).Seconds())
+	ours := after.target + after.idle + after.load - before.target - before.idle - before.load
+	// The clocks have different grains: a little below 0 is none.
+	r.CPUForeign = rounded(max(0, after.machine-before.machine-ours).Seconds())
+	return r, result, nil
+}
+
+// rounded returns f with three decimals.
+func rounded(f float64) float64 { return float64(int64(f*1000+0.5)) / 1000 }
+
+func milliseconds(d time.Duration) float64 { return rounded(float64(d) / float64(time.Millisecond)) }

@@ -1,0 +1,187 @@
+package report
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Kinds of records.
+const (
+	KindEnvironment = "environment"
+	KindRun         = "run"
+	KindGap         = "gap"
+	KindSustained   = "sustained"
+	KindSummary     = "summary" // derived: not read again
+)
+
+// maxLine is the longest line of a file of results, in bytes.
+const maxLine = 64 << 20
+
+// Environment says where and how measurements were made.
+type Environment struct {
+	Kind       string    `json:"kind"`
+	Time       time.Time `json:"time"`
+	Command    []string  `json:"command"`
+	CPU        string    `json:"cpu"`
+	Cores      int       `json:"cores"`
+	Memory     int64     `json:"memory_bytes"`
+	Kernel     string    `json:"kernel"`
+	FileSystem string    `json:"file_system"`
+	Go         string    `json:"go"`
+}
+
+// Run is one measurement of one target in one round of a cell. Times are in
+// milliseconds where their name ends in _ms, otherwise in seconds.
+type Run struct {
+	Kind    string `json:"kind"`
+	Target  string `json:"target"`
+	Version string `json:"version"`
+	Cell
+	Round int `json:"round"`
+	// Turn is the target's place in its round, from 0.
+	Turn       int     `json:"turn"`
+	Seconds    float64 `json:"seconds"`
+	Operations uint64  `json:"operations"`
+	Errors     uint64  `json:"errors"`
+	FirstError string  `json:"first_error,omitempty"`
+	PerSecond  float64 `json:"ops_per_s"`
+	P50        float64 `json:"p50_ms"`
+	P99        float64 `json:"p99_ms"`
+	P999       float64 `json:"p999_ms"`
+	Max        float64 `json:"max_ms"`
+	Stall      float64 `json:"max_stall_ms"`
+	// Processor time that was used meanwhile: by the target's nodes, by the
+	// load generator, by the nodes of the other targets, which are idle, and
+	// by everything else on the machine.
+	CPUTarget  float64 `json:"cpu_target_s"`
+	CPULoad    float64 `json:"cpu_load_s"`
+	CPUIdle    float64 `json:"cpu_idle_targets_s"`
+	CPUForeign float64 `json:"cpu_foreign_s"`
+	// Session counts the Environment records before this one.
+	Session int `json:"-"`
+}
+
+// Cell is what is done in a run.
+type Cell struct {
+	Op      string `json:"op"`
+	Clients int    `json:"clients"`
+	Value   int    `json:"value"` // bytes
+	Keys    int    `json:"keys"`
+}
+
+// Gap is one death of a node under writes.
+type Gap struct {
+	Kind    string `json:"kind"`
+	Target  string `json:"target"`
+	Version string `json:"version"`
+	Round   int    `json:"round"`
+	Clients int    `json:"clients"`
+	// Killed is the node; Leader says that it led.
+	Killed string `json:"killed"`
+	Leader bool   `json:"leader"`
+	// The longest times in which no write of any client was done, before the
+	// kill and after.
+	StallBefore float64 `json:"stall_before_ms"`
+	StallAfter  float64 `json:"stall_after_ms"`
+	// The longest times that one client waited for a write to be done.
+	ClientBefore float64 `json:"client_stall_before_ms"`
+	ClientAfter  float64 `json:"client_stall_after_ms"`
+	// Writes per second, before and after.
+	Before float64 `json:"ops_per_s_before"`
+	After  float64 `json:"ops_per_s_after"`
+	Errors uint64  `json:"errors"`
+	First  string  `json:"first_error,omitempty"`
+}
+
+// Sustained is one long run of a target that was alone on the machine.
+type Sustained struct {
+	Run
+	// Series has the operations done in each second.
+	Series  []uint64 `json:"series"`
+	Samples []Sample `json:"samples"`
+}
+
+// Sample is the state of a target's nodes at a time.
+type Sample struct {
+	// Second is since the beginning of the run; the first sample is before it.
+	Second float64      `json:"second"`
+	Nodes  []NodeSample `json:"nodes"`
+}
+
+// NodeSample is the state of a node, in bytes.
+type NodeSample struct {
+	Name string `json:"name"`
+	// Resident memory, and how much of it isn't backed by files.
+	Resident  int64 `json:"rss_bytes"`
+	Anonymous int64 `json:"rss_anonymous_bytes"`
+	// Disk is the length of all its files; Journal that of its journal's, of
+	// atoll only.
+	Disk    int64 `json:"disk_bytes"`
+	Journal int64 `json:"journal_bytes,omitempty"`
+}
+
+// Records is what was read.
+type Records struct {
+	Environments []Environment
+	Runs         []Run
+	Gaps         []Gap
+	Sustained    []Sustained
+}
+
+// Read adds the records of a file to those of r. It skips lines that don't
+// begin an object, so that what was printed can be read again, tables and all.
+func (r *Records) Read(from io.Reader) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxLine)
+	for n := 1; lines.Scan(); n++ {
+		if !bytes.HasPrefix(lines.Bytes(), []byte("{")) {
+			continue
+		}
+		if err := r.add(lines.Bytes()); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	return lines.Err()
+}
+
+func (r *Records) add(line []byte) error {
+	var head struct {
+		Kind string `json:"kind"`
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return err
+	}
+	switch head.Kind {
+	case KindEnvironment:
+		return decode(line, &r.Environments)
+	case KindRun:
+		if err := decode(line, &r.Runs); err != nil {
+			return err
+		}
+		r.Runs[len(r.Runs)-1].Session = len(r.Environments)
+		return nil
+	case KindGap:
+		return decode(line, &r.Gaps)
+	case KindSustained:
+		return decode(line, &r.Sustained)
+	case KindSummary:
+		return nil
+	case "":
+		return errors.New("an object without a kind")
+	}
+	return fmt.Errorf("unknown kind %q", head.Kind)
+}
+
+func decode[T any](line []byte, to *[]T) error {
+	var v T
+	if err := json.Unmarshal(line, &v); err != nil {
+		return err
+	}
+	*to = append(*to, v)
+	return nil
+}
