@@ -70,6 +70,9 @@ type checker struct {
 // would stumble over it or could lose a key in it; records that are damaged
 // on their own are returned, and count as records.
 func checkState(path string) (*checker, error) {
+	if err := refuseFolder(path); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		if os.IsNotExist(err) {

@@ -127,9 +127,31 @@ func writeSynced(path string, b []byte) error {
 	return err
 }
 
+// refuseFolder returns a *DamageError when a folder, or anything else that
+// isn't a file, stands where a file of the store belongs. Reading it would end
+// in an error of the operating system, which doesn't say that the store can't
+// be trusted. What is missing is the caller's business.
+func refuseFolder(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return damagedFile(path, -1, "it is a folder, and should be a file")
+	case !info.Mode().IsRegular():
+		return damagedFile(path, -1, "it isn't an ordinary file")
+	}
+	return nil
+}
+
 // readIdentity reads store.json.
 func readIdentity(dir string) (storeID, error) {
 	path := filepath.Join(dir, identityName)
+	if err := refuseFolder(path); err != nil {
+		return storeID{}, err
+	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		for _, name := range []string{stateName, journalName} {

@@ -15,21 +15,21 @@ import (
 //	 1  flags        1 byte, flagDeleted
 //	 2  seq          8 bytes
 //	10  pid         16 bytes
-//	26  rmw          4 bytes
-//	30  size         4 bytes, of the value
-//	34  value sum    4 bytes, CRC32C of the value
-//	38  head sum     4 bytes, CRC32C of the key and of the 38 bytes before
-//	42  value
+//	26  rmw          8 bytes
+//	34  size         4 bytes, of the value
+//	38  value sum    4 bytes, CRC32C of the value
+//	42  head sum     4 bytes, CRC32C of the key and of the 42 bytes before
+//	46  value
 //
 // Two sums, so that a tag can be checked without touching a large value.
 const (
 	recordVersion = 1
 	flagDeleted   = 1
 
-	recordSize     = 30
-	recordValueSum = 34
-	recordHeadSum  = 38
-	recordHead     = 42
+	recordSize     = 34
+	recordValueSum = 38
+	recordHeadSum  = 42
+	recordHead     = 46
 )
 
 // castagnoli is the polynomial that processors have an instruction for.
@@ -50,7 +50,7 @@ func encodeRecord(key abd.Key, r abd.Record) []byte {
 	binary.BigEndian.PutUint64(b[2:], uint64(r.Tag.Seq))
 	pid := r.Tag.PID.Bytes()
 	copy(b[10:], pid[:])
-	binary.BigEndian.PutUint32(b[26:], uint32(r.Tag.RMW))
+	binary.BigEndian.PutUint64(b[26:], uint64(r.Tag.RMW))
 	binary.BigEndian.PutUint32(b[recordSize:], uint32(len(r.Value)))
 	copy(b[recordHead:], r.Value)
 	binary.BigEndian.PutUint32(b[recordValueSum:], crc32.Checksum(r.Value, castagnoli))
@@ -91,7 +91,7 @@ func recordTag(record []byte) tags.Tag {
 	return tags.Tag{
 		Seq: tags.Seq(binary.BigEndian.Uint64(record[2:])),
 		PID: tags.PIDFromBytes([tags.PIDSize]byte(record[10:26])),
-		RMW: tags.RMW(binary.BigEndian.Uint32(record[26:])),
+		RMW: tags.RMW(binary.BigEndian.Uint64(record[26:])),
 	}
 }
 

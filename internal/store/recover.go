@@ -72,10 +72,15 @@ func (j *journal) recover(applied env.Position, visit func(position env.Position
 
 // list returns the numbers of the segments, oldest first, and opens spares.
 func (j *journal) list() ([]uint64, error) {
-	names, err := os.ReadDir(j.dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if info, err := os.Stat(j.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, damagedFile(j.dir, -1, "it is missing")
 	} else if err != nil {
+		return nil, err
+	} else if !info.IsDir() {
+		return nil, damagedFile(j.dir, -1, "it isn't a folder")
+	}
+	names, err := os.ReadDir(j.dir)
+	if err != nil {
 		return nil, err
 	}
 	var numbers []uint64
@@ -83,10 +88,17 @@ func (j *journal) list() ([]uint64, error) {
 		var number uint64
 		if _, err := fmt.Sscanf(n.Name(), "spare-%d.log", &number); err == nil && n.Name() == spareName(number) {
 			j.mu.nextSpare = max(j.mu.nextSpare, number+1)
-			if err := j.openSpare(filepath.Join(j.dir, n.Name())); err != nil {
+			path := filepath.Join(j.dir, n.Name())
+			if err := refuseFolder(path); err != nil {
+				return nil, err
+			}
+			if err := j.openSpare(path); err != nil {
 				return nil, err
 			}
 		} else if _, err := fmt.Sscanf(n.Name(), "%d.log", &number); err == nil && n.Name() == segmentName(number) {
+			if err := refuseFolder(filepath.Join(j.dir, n.Name())); err != nil {
+				return nil, err
+			}
 			numbers = append(numbers, number)
 		}
 	}
