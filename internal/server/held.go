@@ -7,18 +7,31 @@ import (
 )
 
 // held keeps the answers that wait for the disk, and knows what is durable.
+//
+// Whatever counts against its limits has a position that isn't durable yet,
+// so that a commit is still to come which takes it off again. What was counted
+// in any other way could keep the loop waiting for a commit that nobody has a
+// reason to begin.
 type held struct {
 	mu struct {
 		sync.Mutex
-		outs []env.Out
-		// bytes is about what the steps have appended since the last commit
-		// began, committing the same for the commit under way.
-		bytes, committing int
+		outs     []env.Out
+		outBytes int // of values in outs
+		// appends are what the steps have appended and isn't durable, by
+		// position, and unsynced about how many bytes that is.
+		appends           []appended
+		unsynced          int
 		appended, durable env.Position
 		closed            bool
 	}
 	work sync.Cond // something to commit, or closed
-	room sync.Cond // outs were released, or closed
+	room sync.Cond // something was released, or closed
+}
+
+// appended is what some steps have appended: about bytes, up to a position.
+type appended struct {
+	end   env.Position
+	bytes int
 }
 
 func newHeld() *held {
@@ -27,12 +40,19 @@ func newHeld() *held {
 	return h
 }
 
+// begin is told what is durable before anything was stepped.
+func (h *held) begin(durable env.Position) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.appended, h.mu.durable = durable, durable
+}
+
 // admit waits while more is held than the limits allow. It reports false once
 // closed.
 func (h *held) admit() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for !h.mu.closed && (len(h.mu.outs) >= maxHeld || h.mu.bytes+h.mu.committing >= maxHeldBytes) {
+	for !h.mu.closed && (len(h.mu.outs) >= maxHeld || h.mu.outBytes+h.mu.unsynced >= maxHeldBytes) {
 		h.room.Wait()
 	}
 	return !h.mu.closed
@@ -41,10 +61,9 @@ func (h *held) admit() bool {
 // sift keeps those of outs that must wait and returns the others, in outs'
 // own array. The two are told apart under the lock that durable changes
 // under, so that whatever is kept is released by a commit still to come.
-// appended is the end of what the steps behind outs have written, and bytes
-// about how much that is: it doesn't count if they wrote nothing, since no
-// commit would come to take it off again.
-func (h *held) sift(outs []env.Out, appended env.Position, bytes int) (ready []env.Out) {
+// end is the end of what the steps behind outs have written, and bytes about
+// how much that is.
+func (h *held) sift(outs []env.Out, end env.Position, bytes int) (ready []env.Out) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ready = outs[:0]
@@ -53,11 +72,13 @@ func (h *held) sift(outs []env.Out, appended env.Position, bytes int) (ready []e
 			ready = append(ready, o)
 		} else {
 			h.mu.outs = append(h.mu.outs, o)
+			h.mu.outBytes += weight(o.Message)
 		}
 	}
-	if appended > h.mu.appended {
-		h.mu.bytes += bytes
-		h.mu.appended = appended
+	if end > h.mu.appended {
+		h.mu.appended = end
+		h.mu.appends = append(h.mu.appends, appended{end, bytes})
+		h.mu.unsynced += bytes
 		h.work.Signal()
 	}
 	return ready
@@ -71,7 +92,6 @@ func (h *held) await() bool {
 	for !h.mu.closed && h.mu.appended <= h.mu.durable {
 		h.work.Wait()
 	}
-	h.mu.committing, h.mu.bytes = h.mu.bytes, 0
 	return !h.mu.closed
 }
 
@@ -79,17 +99,24 @@ func (h *held) await() bool {
 func (h *held) release(durable env.Position, free []env.Out) []env.Out {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.mu.durable, h.mu.committing = durable, 0
+	h.mu.durable = durable
 	stay := h.mu.outs[:0]
 	for _, o := range h.mu.outs {
 		if o.After <= durable {
 			free = append(free, o)
+			h.mu.outBytes -= weight(o.Message)
 		} else {
 			stay = append(stay, o)
 		}
 	}
 	clear(h.mu.outs[len(stay):])
 	h.mu.outs = stay
+	done := 0
+	for done < len(h.mu.appends) && h.mu.appends[done].end <= durable {
+		h.mu.unsynced -= h.mu.appends[done].bytes
+		done++
+	}
+	h.mu.appends = append(h.mu.appends[:0], h.mu.appends[done:]...)
 	h.room.Broadcast()
 	return free
 }

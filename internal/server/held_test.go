@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"atoll/abd"
 	"atoll/env"
 )
 
@@ -206,6 +207,56 @@ func TestHeldCloseEndsAllWaiting(t *testing.T) {
 		full.close()
 		if !awaited() || !admitted() || results[0] || results[1] {
 			t.Errorf("after close: %s", fmt.Sprint(awaited(), admitted(), results))
+		}
+	})
+}
+
+// TestHeldForgetsWhatAnEarlierCommitCovered: what is stepped after await, and
+// before the commit takes what was cut, is made durable by that very commit.
+// No other one comes to take its bytes off.
+func TestHeldForgetsWhatAnEarlierCommitCovered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHeld()
+		h.sift(nil, 1, 1)
+		h.await()
+		h.sift(nil, 2, maxHeldBytes)
+		h.release(2, nil)
+		if admitted := finishes(func() { h.admit() }); !admitted() {
+			t.Error("nothing is admitted any more, and nothing will be committed")
+			h.close()
+		}
+	})
+}
+
+// TestHeldBeginsWhereTheStoreIs: right after a restart, steps that write
+// nothing are followed by no commit either.
+func TestHeldBeginsWhereTheStoreIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHeld()
+		h.begin(7)
+		if got := h.sift([]env.Out{out(1, 7)}, 7, maxHeldBytes); len(got) != 1 {
+			t.Errorf("an answer that shows what is durable is held")
+		}
+		if admitted := finishes(func() { h.admit() }); !admitted() {
+			t.Error("nothing is admitted any more, and nothing will be committed")
+			h.close()
+		}
+	})
+}
+
+func TestHeldCountsTheAnswersThatItHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHeld()
+		show := out(1, 1)
+		show.Message = &abd.GetAck{Record: abd.Record{Value: make([]byte, maxHeldBytes)}}
+		h.sift([]env.Out{show}, 1, 0)
+		admitted := finishes(func() { h.admit() })
+		if admitted() {
+			t.Fatal("admitted more than the limit")
+		}
+		h.release(1, nil)
+		if !admitted() {
+			t.Error("there is room, and nothing is admitted")
 		}
 	})
 }

@@ -1,7 +1,11 @@
 package server
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -13,13 +17,31 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// from returns n items of a sender, numbered from first on.
-func from(sender uint64, first, n int) []item {
+// fakeSource is a session that is congested when a test says so.
+type fakeSource struct {
+	id        uint64
+	congested atomic.Bool
+}
+
+func (s *fakeSource) ID() uint64      { return s.id }
+func (s *fakeSource) Congested() bool { return s.congested.Load() }
+
+// some returns n items of a source, numbered from first on.
+func some(s *fakeSource, first, n int) []item {
 	items := make([]item, n)
 	for i := range items {
-		items[i] = item{from: env.Address{Session: sender, Conversation: uint64(first + i)}, message: &abd.PutAck{}}
+		items[i] = item{source: s, from: env.Address{Session: s.id, Conversation: uint64(first + i)}, message: &abd.PutAck{}}
 	}
 	return items
+}
+
+// names tells items apart: "1:0 1:1 2:0".
+func names(items []item) string {
+	var b strings.Builder
+	for _, it := range items {
+		fmt.Fprintf(&b, " %d:%d", it.from.Session, it.from.Conversation)
+	}
+	return strings.TrimPrefix(b.String(), " ")
 }
 
 // finishes runs f in a synctest bubble on a goroutine of its own, and returns
@@ -36,124 +58,244 @@ func finishes(f func()) func() bool {
 	}
 }
 
-func TestInboxTakesAllThatWaits(t *testing.T) {
-	b := newInbox()
-	b.put(from(1, 0, 3))
-	b.put(from(1, 3, 2))
-	if n := b.len(); n != 5 {
-		t.Errorf("%d wait, want 5", n)
+func TestInboxKeepsTheOrderOfASession(t *testing.T) {
+	b, one, two := newInbox(), &fakeSource{id: 1}, &fakeSource{id: 2}
+	b.put(one, some(one, 0, 2))
+	b.put(two, some(two, 0, 1))
+	b.put(one, some(one, 2, 1))
+	if n := b.len(); n != 4 {
+		t.Errorf("%d wait, want 4", n)
 	}
 	items, ok := b.take(nil)
-	for i, it := range items {
-		if it.from.Conversation != uint64(i) {
-			t.Errorf("item %d is number %d", i, it.from.Conversation)
-		}
-	}
-	if len(items) != 5 || !ok || b.len() != 0 {
-		t.Errorf("took %d, %v, and %d are left", len(items), ok, b.len())
+	if got, want := names(items), "1:0 1:1 1:2 2:0"; got != want || !ok || b.len() != 0 {
+		t.Errorf("took %s, %v, and %d are left; want %s", got, ok, b.len(), want)
 	}
 }
 
 func TestInboxWaitsForItems(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newInbox()
+		b, one := newInbox(), &fakeSource{id: 1}
 		var items []item
 		var ok bool
 		taken := finishes(func() { items, ok = b.take(nil) })
 		if taken() {
 			t.Fatal("took from an empty inbox")
 		}
-		b.put(from(1, 7, 1))
-		if !taken() || len(items) != 1 || !ok {
+		b.put(one, some(one, 7, 1))
+		if !taken() || names(items) != "1:7" || !ok {
 			t.Errorf("took %v, %v", items, ok)
 		}
 	})
 }
 
-func TestInboxIsBounded(t *testing.T) {
-	value := make([]byte, 8<<20)
-	large := make([]item, maxInboxBytes/len(value))
-	for i := range large {
-		large[i].message = &abd.Put{Record: abd.Record{Value: value}}
+func TestInboxSessionsTakeTurns(t *testing.T) {
+	b, busy, quiet := newInbox(), &fakeSource{id: 1}, &fakeSource{id: 2}
+	b.put(busy, some(busy, 0, 3*maxTurn))
+	b.put(quiet, some(quiet, 0, 1))
+	items, _ := b.take(nil)
+	if at := slices.IndexFunc(items, func(it item) bool { return it.source == quiet }); at != maxShare || len(items) > maxTurn+maxShare {
+		t.Errorf("of a turn of %d, the quiet session's item is number %d, want %d", len(items), at, maxShare)
 	}
+	// What is left comes in order, and all of it.
+	next := uint64(len(items) - 1)
+	for next < 3*maxTurn {
+		items, _ = b.take(items)
+		for _, it := range items {
+			if it.from.Conversation != next {
+				t.Fatalf("item %d comes as number %d", it.from.Conversation, next)
+			}
+			next++
+		}
+	}
+}
+
+func TestInboxListsCountForMore(t *testing.T) {
+	b, one := newInbox(), &fakeSource{id: 1}
+	lists := some(one, 0, 100)
+	for i := range lists {
+		lists[i].message = &abd.List{Limit: abd.MaxPage}
+	}
+	b.put(one, lists)
+	items, _ := b.take(nil)
+	if most := maxTurn/(abd.MaxPage/keysPerUnit) + maxShare; len(items) > most {
+		t.Errorf("a turn has %d lists, want %d at most", len(items), most)
+	}
+}
+
+func TestInboxLeavesCongestedSessionsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, slow, quick := newInbox(), &fakeSource{id: 1}, &fakeSource{id: 2}
+		slow.congested.Store(true)
+		b.put(slow, some(slow, 0, 2))
+		b.put(quick, some(quick, 0, 1))
+		items, _ := b.take(nil)
+		if got := names(items); got != "2:0" {
+			t.Errorf("took %s, want 2:0", got)
+		}
+		taken := finishes(func() { items, _ = b.take(items) })
+		if taken() {
+			t.Fatalf("took %s of a congested session", names(items))
+		}
+		slow.congested.Store(false)
+		b.wake()
+		if !taken() || names(items) != "1:0 1:1" {
+			t.Errorf("took %s, want 1:0 1:1", names(items))
+		}
+	})
+}
+
+func TestInboxTakesBack(t *testing.T) {
+	b, one, two, gone := newInbox(), &fakeSource{id: 1}, &fakeSource{id: 2}, &fakeSource{id: 3}
+	b.put(one, some(one, 0, 3))
+	b.put(two, some(two, 0, 2))
+	b.put(gone, some(gone, 0, 1))
+	items, _ := b.take(nil)
+	b.put(one, some(one, 3, 1)) // came meanwhile
+	b.forget(gone)
+	b.giveBack(append(slices.Clone(items[1:3]), items[4:]...)) // 1:1 1:2 2:1 3:0
+	if n := b.len(); n != 4 {
+		t.Errorf("%d wait, want 4", n)
+	}
+	items, _ = b.take(nil)
+	if got, want := names(items), "1:1 1:2 1:3 2:1"; got != want {
+		t.Errorf("took %s, want %s", got, want)
+	}
+}
+
+func TestInboxIsBounded(t *testing.T) {
+	value := make([]byte, 1<<20)
+	large := func(s *fakeSource, n int) []item {
+		items := some(s, 0, n)
+		for i := range items {
+			items[i].message = &abd.Put{Record: abd.Record{Value: value}}
+		}
+		return items
+	}
+	one, two := &fakeSource{id: 1}, &fakeSource{id: 2}
 	for _, test := range []struct {
-		name string
-		full []item
+		name   string
+		fill   func(b *inbox)
+		others bool // may still put
 	}{
-		{"messages", from(1, 0, maxInbox)},
-		{"bytes", large},
+		{"a session's messages", func(b *inbox) { b.put(one, some(one, 0, maxQueue)) }, true},
+		{"a session's bytes", func(b *inbox) { b.put(one, large(one, maxQueueBytes>>20)) }, true},
+		{"messages", func(b *inbox) {
+			for i := range maxInbox / maxQueue {
+				s := &fakeSource{id: uint64(10 + i)}
+				b.put(s, some(s, 0, maxQueue))
+			}
+		}, false},
+		{"bytes", func(b *inbox) {
+			for i := range maxInboxBytes / maxQueueBytes {
+				s := &fakeSource{id: uint64(10 + i)}
+				b.put(s, large(s, maxQueueBytes>>20))
+			}
+		}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newInbox()
-				if !b.put(test.full[:len(test.full)-1]) || !b.put(test.full[len(test.full)-1:]) {
-					t.Fatal("closed")
-				}
+				test.fill(b)
 				var ok bool
-				first := finishes(func() { ok = b.put(from(2, 0, 1)) })
-				second := finishes(func() { b.put(from(3, 0, 1)) })
-				if first() || second() {
-					t.Fatal("a full inbox took more")
+				same := finishes(func() { ok = b.put(one, some(one, 0, 1)) })
+				other := finishes(func() { b.put(two, some(two, 0, 1)) })
+				if same() || other() != test.others {
+					t.Fatalf("a full inbox took more of the same: %v, of another: %v; want false, %v", same(), other(), test.others)
 				}
-				if items, _ := b.take(nil); len(items) != len(test.full) {
-					t.Errorf("took %d, want %d", len(items), len(test.full))
+				for range maxInbox / maxTurn {
+					if same() {
+						break
+					}
+					b.take(nil)
 				}
-				if !first() || !second() || !ok || b.len() != 2 {
-					t.Errorf("after there was room: %d wait, want 2", b.len())
+				if !same() || !other() || !ok {
+					t.Error("there is room, and no more was taken")
 				}
 			})
 		})
 	}
 }
 
+func TestInboxForgets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, one := newInbox(), &fakeSource{id: 1}
+		b.put(one, some(one, 0, maxQueue))
+		b.forget(one)
+		if n := b.len(); n != 0 {
+			t.Errorf("%d units of a session that has ended wait", n)
+		}
+		taken := finishes(func() { b.take(nil) })
+		if taken() {
+			t.Error("took from a session that has ended")
+		}
+		b.close()
+		if !taken() {
+			t.Error("close didn't end the waiting")
+		}
+	})
+}
+
 func TestInboxCloseEndsAllWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newInbox()
+		b, full, one := newInbox(), newInbox(), &fakeSource{id: 1}
 		took, put := true, true
 		taken := finishes(func() { _, took = b.take(nil) })
-		if taken() {
-			t.Fatal("took from an empty inbox")
-		}
-		full := newInbox()
-		full.put(from(1, 0, maxInbox))
-		added := finishes(func() { put = full.put(from(1, 0, 1)) })
-		if added() {
-			t.Fatal("a full inbox took more")
+		full.put(one, some(one, 0, maxQueue))
+		added := finishes(func() { put = full.put(one, some(one, 0, 1)) })
+		if taken() || added() {
+			t.Fatal("took from an empty inbox, or put into a full one")
 		}
 		b.close()
 		full.close()
 		if !taken() || !added() || took || put {
 			t.Errorf("after close: taken %v %v, put %v %v", taken(), took, added(), put)
 		}
-		if _, ok := b.take(nil); ok || b.put(from(1, 0, 1)) {
+		if _, ok := b.take(nil); ok || b.put(one, some(one, 0, 1)) {
 			t.Error("a closed inbox can be used")
 		}
 	})
 }
 
-// TestInboxShared has many put while one takes: nothing is lost or comes
-// twice, and what one sender put stays in order.
+// TestInboxShared has many put while one takes, gives some back, and finds
+// sessions congested now and then: nothing is lost or comes twice, and what
+// one session put stays in order.
 func TestInboxShared(t *testing.T) {
 	const senders, batches, size = 8, 200, 5
 	b := newInbox()
+	var sources [senders]fakeSource
 	var putting sync.WaitGroup
-	for sender := range senders {
+	for i := range sources {
+		s := &sources[i]
+		s.id = uint64(i)
 		putting.Go(func() {
 			for n := range batches {
-				b.put(from(uint64(sender), n*size, size))
+				s.congested.Store(n%7 == 3)
+				b.put(s, some(s, n*size, size))
+				s.congested.Store(false)
+				b.wake()
 			}
 		})
 	}
 	var next [senders]uint64
 	var items []item
-	for total := 0; total < senders*batches*size; total += len(items) {
+	for total, turn := 0, 0; total < senders*batches*size; turn++ {
 		items, _ = b.take(items)
-		for _, it := range items {
-			if want := next[it.from.Session]; it.from.Conversation != want {
-				t.Fatalf("of sender %d came number %d, want %d", it.from.Session, it.from.Conversation, want)
-			}
-			next[it.from.Session]++
+		worked := len(items)
+		if turn%3 == 0 {
+			worked /= 2
+			b.giveBack(slices.Clone(items[worked:]))
 		}
+		for _, it := range items[:worked] {
+			if n := &next[it.from.Session]; it.from.Conversation != *n {
+				t.Fatalf("session %d: item %d comes as number %d", it.from.Session, it.from.Conversation, *n)
+			} else {
+				*n++
+			}
+		}
+		total += worked
 	}
 	putting.Wait()
+	if n := b.len(); n != 0 {
+		t.Errorf("%d are left", n)
+	}
 }

@@ -3,13 +3,29 @@ package server
 import "time"
 
 const (
-	// maxInbox is how many messages wait for the loop; readers wait beyond.
-	maxInbox = 1 << 14
-	// maxInboxBytes is the same in bytes of keys and values.
+	// maxInbox is how many units of work (that of a get is 1) wait for the
+	// loop, and maxQueue how many of one session; readers wait beyond.
+	maxInbox = 1 << 16
+	maxQueue = 1 << 12
+	// maxInboxBytes and maxQueueBytes are the same in bytes of values.
 	maxInboxBytes = 64 << 20
+	maxQueueBytes = 16 << 20
+	// maxTurn is how many units the loop takes at a time, and maxShare how
+	// many of one session before another has its turn.
+	maxTurn  = 1 << 10
+	maxShare = 1 << 6
+	// keysPerUnit is how many keys of a list make a unit.
+	keysPerUnit = 32
+	// itemBytes is about what a key in a page costs.
+	itemBytes = 128
+	// maxAnswers is how many answers gather before they leave, and
+	// maxAnswerBytes how many bytes of values.
+	maxAnswers     = 1 << 10
+	maxAnswerBytes = 1 << 20
 	// maxHeld is how many answers wait for the disk; the loop waits beyond.
 	maxHeld = 1 << 16
-	// maxHeldBytes bounds the bytes of records that aren't durable yet.
+	// maxHeldBytes bounds the bytes of records that aren't durable yet, and of
+	// the answers that wait for them.
 	maxHeldBytes = 64 << 20
 	// certificateWarning is how long before its end a certificate is warned
 	// about, and certificateCheck how often that is looked at.

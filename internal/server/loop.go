@@ -7,28 +7,69 @@ import (
 
 // loop steps the node on everything that arrives.
 func (s *Server) loop() {
+	t := turn{server: s, sender: newSender(s)}
 	var items []item
-	var outs []env.Out
-	sender := newSender(s)
 	for s.held.admit() {
 		var ok bool
 		if items, ok = s.inbox.take(items); !ok {
 			return
 		}
-		outs = outs[:0]
-		bytes := 0
-		for _, it := range items {
-			var err error
-			if outs, err = s.node.Step(it.from, it.message, outs); err != nil {
-				s.fail(err)
-				return
-			}
-			bytes += weight(it.message)
+		if err := t.run(items); err != nil {
+			s.fail(err)
+			return
 		}
-		s.metrics.turn(len(items))
-		sender.send(s.held.sift(outs, s.store.Cut(), bytes))
-		clear(outs)
 	}
+}
+
+// turn is the loop's work on what it has taken from the inbox.
+type turn struct {
+	server *Server
+	sender *sender
+	outs   []env.Out
+	later  []item
+	// About the bytes of values that outs hold, and that the steps behind
+	// them have appended.
+	answered, appended int
+}
+
+// run steps the node on items. Answers leave as they gather, so that a turn
+// holds few of them however large they are. When a peer doesn't take its
+// answers, what else it asked goes back to the inbox.
+func (t *turn) run(items []item) error {
+	t.later = t.later[:0]
+	for _, it := range items {
+		if it.source.Congested() {
+			t.later = append(t.later, it)
+			continue
+		}
+		n := len(t.outs)
+		var err error
+		if t.outs, err = t.server.node.Step(it.from, it.message, t.outs); err != nil {
+			return err
+		}
+		t.appended += weight(it.message)
+		for _, o := range t.outs[n:] {
+			t.answered += weight(o.Message)
+		}
+		if len(t.outs) >= maxAnswers || t.answered >= maxAnswerBytes {
+			t.flush()
+		}
+	}
+	t.flush()
+	t.server.metrics.turn(len(items) - len(t.later))
+	if len(t.later) > 0 {
+		t.server.inbox.giveBack(t.later)
+		clear(t.later)
+	}
+	return nil
+}
+
+// flush sends what may leave, and has the rest held.
+func (t *turn) flush() {
+	s := t.server
+	t.sender.send(s.held.sift(t.outs, s.store.Cut(), t.appended))
+	clear(t.outs)
+	t.outs, t.answered, t.appended = t.outs[:0], 0, 0
 }
 
 // commit makes what was stepped durable, over and over, and lets go what

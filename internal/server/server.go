@@ -149,7 +149,7 @@ func (s *Server) openStore(cfg Config) (err error) {
 	}
 	// What Open has recovered it has synced: an earlier life may have written
 	// it and not come to the sync.
-	s.held.release(s.store.Committed(), nil)
+	s.held.begin(s.store.Committed())
 	return nil
 }
 
@@ -272,11 +272,12 @@ func (h *handler) Messages(session *transport.Session, in []transport.Incoming) 
 	items := make([]item, len(in))
 	for i, m := range in {
 		items[i] = item{
+			source:  session,
 			from:    env.Address{Node: session.Node(), Session: session.ID(), Conversation: m.Conversation},
 			message: m.Message,
 		}
 	}
-	h.inbox.put(items)
+	h.inbox.put(session, items)
 }
 
 func (h *handler) Up(session *transport.Session) {
@@ -285,4 +286,8 @@ func (h *handler) Up(session *transport.Session) {
 
 func (h *handler) Down(session *transport.Session, err error) {
 	h.log.Debug("session down", "peer", session.Node(), "session", session.ID(), "reason", err)
+	h.inbox.forget(session)
 }
+
+// Drained implements transport.Drainer.
+func (h *handler) Drained(*transport.Session) { h.inbox.wake() }

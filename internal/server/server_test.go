@@ -15,6 +15,7 @@ import (
 	"atoll/client"
 	"atoll/env"
 	"atoll/internal/identity"
+	"atoll/internal/transport"
 	"atoll/replica"
 	"atoll/tags"
 )
@@ -89,10 +90,13 @@ func TestDescribeAndStatus(t *testing.T) {
 	}
 }
 
-// TestWhoDoesNotReadStopsNobodyElse has a peer ask for far more than it may
-// have waiting, and read none of it.
+// TestWhoDoesNotReadStopsNobodyElse has a peer ask for far more than may wait
+// for it, and read none of it for a while. What it asked stays a request: the
+// node makes no more answers than it may keep. Others are served meanwhile,
+// and the peer gets everything once it reads.
 func TestWhoDoesNotReadStopsNobodyElse(t *testing.T) {
 	t.Parallel()
+	const gets = 100
 	n := newNode(t, identity.Spec{})
 	cfg := n.config()
 	cfg.Metrics = "127.0.0.1:0"
@@ -102,14 +106,17 @@ func TestWhoDoesNotReadStopsNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold := make(chan struct{})
-	defer close(hold)
+	read := sync.OnceFunc(func() { close(hold) })
+	defer read()
 	deaf := n.dial(hold)
-	for range 100 {
-		deaf.send(&abd.Get{Key: "large"})
+	var asked []uint64
+	for range gets {
+		asked = append(asked, deaf.send(&abd.Get{Key: "large"}))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for i := 0; metric(t, s, "atoll_answers_dropped_total") == 0; i++ {
+	const fits = transport.DefaultMaxPendingClient / abd.DefaultMaxValue
+	for i := 0; metric(t, s, "atoll_inbox_messages") < gets-2*fits; i++ {
 		key := strconv.Itoa(i)
 		if _, err := c.Put(ctx, key, []byte(key)); err != nil {
 			t.Fatal(err)
@@ -122,6 +129,18 @@ func TestWhoDoesNotReadStopsNobodyElse(t *testing.T) {
 		if err != nil || gerr != nil || string(v.Bytes) != key {
 			t.Fatalf("%q: put %v, get %q, %v", key, err, v.Bytes, gerr)
 		}
+	}
+	if waiting := metric(t, s, "atoll_inbox_messages"); waiting < gets-2*fits {
+		t.Errorf("only %v of %d requests still wait, and nothing was read", waiting, gets)
+	}
+	read()
+	for _, conversation := range asked {
+		if ack, ok := deaf.receive(conversation).(*abd.GetAck); !ok || len(ack.Record.Value) != abd.DefaultMaxValue {
+			t.Fatalf("got %T", ack)
+		}
+	}
+	if dropped := metric(t, s, "atoll_answers_dropped_total"); dropped != 0 {
+		t.Errorf("%v answers were dropped", dropped)
 	}
 }
 

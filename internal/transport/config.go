@@ -68,6 +68,14 @@ type Handler interface {
 	Down(s *Session, err error)
 }
 
+// Drainer is a Handler that asks sessions whether they are Congested.
+type Drainer interface {
+	// Drained reports that a session no longer is. It is called on the
+	// session's writer and must not block. When the session ends instead,
+	// Down says so.
+	Drained(s *Session)
+}
+
 // Incoming is a message that came.
 type Incoming struct {
 	// Conversation is what the sender gave to Queue or Send.

@@ -55,6 +55,7 @@ type Session struct {
 		encoder wire.Encoder
 		pending *buffer // nil: nothing
 		writing int     // bytes of the write that goes on
+		watched bool    // Congested has said so, and Drained is owed
 		err     error   // why nothing can be queued any more
 	}
 }
@@ -119,6 +120,27 @@ func (s *Session) queue(conversation uint64, m env.Message) (int, error) {
 	o.pending.bytes = b
 	o.pending.frames++
 	return len(b), nil
+}
+
+// Congested reports that half of what may wait for the peer does: it takes
+// less than it gets. If so, and the Handler is a Drainer, that is told when it
+// is over, or the session is.
+func (s *Session) Congested() bool {
+	s.out.Lock()
+	defer s.out.Unlock()
+	if s.out.err != nil || s.waiting() < s.limit/2 {
+		return false
+	}
+	s.out.watched = true
+	return true
+}
+
+// waiting is how many bytes wait for the peer. s.out is locked.
+func (s *Session) waiting() int {
+	if s.out.pending == nil {
+		return s.out.writing
+	}
+	return len(s.out.pending.bytes) + s.out.writing
 }
 
 // Flush sends everything that was queued, in one write if nothing is being

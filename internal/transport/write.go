@@ -56,9 +56,21 @@ func (s *Session) write(over context.Context) {
 			return
 		}
 		s.t.buffers.put(b)
-		s.out.Lock()
-		s.out.writing = 0
-		s.out.Unlock()
+		s.written()
+	}
+}
+
+// written notes that a write has ended.
+func (s *Session) written() {
+	s.out.Lock()
+	s.out.writing = 0
+	drained := s.out.watched && s.waiting() < s.limit/2
+	if drained {
+		s.out.watched = false
+	}
+	s.out.Unlock()
+	if d, ok := s.t.cfg.Handler.(Drainer); ok && drained {
+		d.Drained(s)
 	}
 }
 
