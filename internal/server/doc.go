@@ -11,8 +11,17 @@
 //
 // While the committer waits for the disk, the loop steps on: reads don't wait
 // for the syncs of others' writes, and the longer a sync takes the more it
-// carries. When more is held than a named limit, the loop waits, the inbox
-// fills, readers stop reading, and QUIC's flow control tells the senders.
+// carries.
+//
+// # What bounds it
+//
+// The inbox has a bounded queue for each session; while it is full, that
+// session's reader doesn't read, and QUIC's flow control tells the sender.
+// Sessions take turns, so that one that asks for much doesn't hold up the
+// others. A session whose peer takes its answers more slowly than it asks is
+// congested: what else it asks stays a request, and becomes an answer when
+// there is room. Within a turn answers leave as they gather. When more is held
+// for the disk than a named limit, the loop waits, and with it everybody.
 //
 // A failed commit ends the server: after a failed fsync nobody knows what the
 // disk holds (see replica.Store).
