@@ -79,7 +79,7 @@ func combine(e env.Env, in quorum.Configurations, batches *[]int) error {
 			return err
 		}
 		if len(got) == 0 {
-			return fmt.Errorf("Receive returned nothing, and no error")
+			return fmt.Errorf("a Receive returned nothing, and no error")
 		}
 		before := len(log)
 		for _, envelope := range got {

@@ -54,7 +54,7 @@ func canceled(c Cluster) error {
 func checkFacts(err error) error {
 	var u *env.Unfinished
 	if !errors.As(err, &u) {
-		return fmt.Errorf("Ask ended with %v, want an *env.Unfinished", err)
+		return fmt.Errorf("an Ask ended with %v, want an *env.Unfinished", err)
 	}
 	if u.Cause != env.ErrCanceled {
 		return fmt.Errorf("the cause is %v, want %v", u.Cause, env.ErrCanceled)
@@ -225,7 +225,7 @@ func mailboxOwners(c Cluster) error {
 	waiting := c.Scope("a", time.Millisecond)
 	waiting.Start(func(e env.Env) error { return receive(e, 0) })
 	if err := waiting.Wait(); !errors.Is(err, env.ErrDeadline) {
-		return fmt.Errorf("Receive ended with %v, want %v", err, env.ErrDeadline)
+		return fmt.Errorf("a Receive ended with %v, want %v", err, env.ErrDeadline)
 	}
 	return run(c, "a", func(e env.Env) error {
 		mail(e, 3)
@@ -266,8 +266,8 @@ func identities(c Cluster) error {
 			if self := e.Self(); (self == "a") != (process == "a") || self != "a" && self != "" {
 				return fmt.Errorf("on %s, Self is %q", process, self)
 			}
-			if e.Rand() == e.Rand() {
-				return errors.New("Rand returned the same number twice")
+			if one, two := e.Rand(), e.Rand(); one == two {
+				return errors.New("a Rand returned the same number twice")
 			}
 			t := e.Go("draw", func(e env.Env) error { return draw(e, &inTask) })
 			return first(draw(e, &ids), t.Join())

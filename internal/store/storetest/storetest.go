@@ -299,7 +299,7 @@ func commitBesideSteps(t *testing.T, h Harness) {
 		for cut := range cuts {
 			p, err := s.Commit()
 			if err == nil && (p < cut || p < last) {
-				err = fmt.Errorf("Commit = %d after a Cut at %d and a Commit of %d", p, cut, last)
+				err = fmt.Errorf("a Commit = %d after a Cut at %d and a Commit of %d", p, cut, last)
 			}
 			if err != nil {
 				done <- err
