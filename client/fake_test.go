@@ -88,7 +88,7 @@ func TestOpenTakesNoBadDescription(t *testing.T) {
 		answer func(f *fake, m env.Message) env.Message
 		want   string
 	}{
-		{"none", func(*fake, env.Message) env.Message { return nil }, "no answer: the time was up"},
+		{"none", func(*fake, env.Message) env.Message { return nil }, "no answer"},
 		{"a refusal", func(*fake, env.Message) env.Message {
 			return &env.Refused{Reason: env.ReasonDenied, Text: "not you"}
 		}, "not authorized: not you"},
