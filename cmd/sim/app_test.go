@@ -37,6 +37,10 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
+// aPlan is a plan in which clients reach nobody.
+const aPlan = `{"seed": 1, "scenario": {"name": "deaf", "nodes": 3, "clients": 1, "keys": 1, "duration": "100ms", "timeout": "50ms"},
+"decisions": [{"at": "0s", "do": "isolate", "on": ["p1"], "to": ["n*"]}]}`
+
 // TestRefused: what is wrong is said in one line, on stderr, before anything
 // runs.
 func TestRefused(t *testing.T) {
@@ -93,6 +97,11 @@ func TestRefused(t *testing.T) {
 		{[]string{"check", file(t, "h", "{\"op\":\"read\",\"key\":\"k\",\"call\":1,\"return\":2,\"colour\":3}\n")}, []string{"line 1", "colour"}, cli.ExitPrecondition},
 		{[]string{"check", file(t, "h", "{\"op\":\"write\",\"key\":\"k\",\"value\":\"v\",\"call\":1,\"return\":2}\n\n{\"op\":\"write\",\"key\":\"k\",\"value\":\"v\",\"call\":5,\"return\":6}\n")},
 			[]string{"operation 2 of the file", `write "v" of key "k"`}, cli.ExitPrecondition},
+		{[]string{"check", file(t, "h", "\n")}, []string{"has no operations"}, cli.ExitPrecondition},
+		{[]string{"check", "-"}, []string{"stdin has no operations"}, cli.ExitPrecondition},
+		{[]string{"run", file(t, "p.json", aPlan)}, []string{"p.json: that is a plan: sim replay runs it"}, cli.ExitPrecondition},
+		{[]string{"replay", file(t, "s.json", quick)}, []string{"s.json: that is a scenario: sim run runs it"}, cli.ExitPrecondition},
+		{[]string{"run", "registers", "--mutant", "nowriteback"}, []string{`did you mean "abd.NoWriteBack"?`}, cli.ExitUsage},
 		{[]string{"ckeck", "h"}, []string{`unknown command "ckeck"; did you mean "check"?`}, cli.ExitUsage},
 	} {
 		stdout, stderr, code := sim(t, c.args...)
@@ -122,6 +131,30 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 	if stdout, _, code := sim(t, "version"); !strings.Contains(stdout, "atoll/1") || code != cli.ExitDone {
 		t.Errorf("sim version: exit %d, %s", code, stdout)
+	}
+}
+
+// TestHelpSaysWhatCodesMean: of this program, not of all.
+func TestHelpSaysWhatCodesMean(t *testing.T) {
+	for name, want := range map[string]string{
+		"run":    "    1  a promise was broken, or any other error\n",
+		"replay": "    1  a promise was broken, or any other error\n",
+		"check":  "    1  the history isn't linearizable, or any other error\n",
+		"show":   "    3  a file can't be read or written, or isn't what it should be\n",
+		"shrink": "    4  nothing to shrink: the run keeps all promises\n",
+	} {
+		if stdout, _, _ := sim(t, name, "--help"); !strings.Contains(stdout, want) {
+			t.Errorf("sim %s --help has no %q:\n%s", name, want, stdout)
+		}
+	}
+}
+
+// TestWarnsOfNothing: a run in which nothing ended well broke no promise, and
+// says so with a warning.
+func TestWarnsOfNothing(t *testing.T) {
+	const want = "sim: replay: warning: no operation ended well: that no promise was broken says nothing\n"
+	if stdout, stderr, code := sim(t, "replay", file(t, "p.json", aPlan)); code != cli.ExitDone || stderr != want {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 }
 
@@ -157,7 +190,6 @@ func TestCheck(t *testing.T) {
 	}{
 		{"", []string{good}, cli.ExitDone, "linearizable: 2 operations on 1 key\n"},
 		{goodHistory, []string{"-"}, cli.ExitDone, "linearizable: 2 operations on 1 key\n"},
-		{"", []string{"-"}, cli.ExitDone, "linearizable: 0 operations on 0 keys\n"},
 		{"", []string{good, "-o", "jsonl"}, cli.ExitDone, `{"linearizable":true,"operations":2,"keys":1,"violation":null}` + "\n"},
 		{"", []string{bad}, cli.ExitOther, "not linearizable: 3 operations on 1 key\n"},
 		{badHistory, []string{"-", "-o", "jsonl"}, cli.ExitOther, `{"linearizable":false,"operations":3,"keys":1,"violation":{"rule":"`},

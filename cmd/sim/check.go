@@ -22,14 +22,19 @@ func check() *urfave.Command {
 keeps registers; - is stdin. docs/SIMULATOR.md describes the format. Each key is
 a register by itself, without a value at first, and no value may be written to
 it twice. There are two answers and no third: the history is linearizable, or
-here is why not; the latter ends the command with 1.`,
+here is why not; the latter ends the command with 1. A file without operations
+says nothing, and is an error.`,
 		Examples: []string{
 			"sim check run.jsonl",
 			"jepsen-export | sim check - -o json",
 		},
 		Flags: []urfave.Flag{cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat)},
 		Codes: []int{cli.ExitPrecondition},
-		Run:   checkHistory,
+		Meanings: map[int]string{
+			cli.ExitOther:        "the history isn't linearizable, or any other error",
+			cli.ExitPrecondition: badFile,
+		},
+		Run: checkHistory,
 	}.Build()
 }
 
@@ -58,8 +63,14 @@ func (r rawLine) MarshalJSON() ([]byte, error) { return r, nil }
 func checkHistory(c *urfave.Context) error {
 	name := c.Args().First()
 	h, err := loadHistory(c, name)
+	if name == "-" {
+		name = "stdin"
+	}
 	if err != nil {
 		return err
+	}
+	if len(h) == 0 {
+		return cli.Preconditionf("%s has no operations", name)
 	}
 	v, err := history.Check(h)
 	if invalid, ok := errors.AsType[*history.InvalidError](err); ok {

@@ -24,6 +24,9 @@ import (
 	"atoll/internal/cli"
 )
 
+// badFile is what cli.ExitPrecondition means of the commands that take files.
+const badFile = "a file can't be read or written, or isn't what it should be"
+
 func main() { os.Exit(cli.Run(app(), os.Args)) }
 
 func app() *urfave.App {

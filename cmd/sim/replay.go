@@ -22,6 +22,10 @@ sim run prints of a single seed.`,
 		},
 		Flags: slices.Concat(fileFlags(), []urfave.Flag{formatFlag()}),
 		Codes: []int{cli.ExitPrecondition},
+		Meanings: map[int]string{
+			cli.ExitOther:        "a promise was broken, or any other error",
+			cli.ExitPrecondition: badFile,
+		},
 		Run: func(c *urfave.Context) error {
 			path := c.Args().First()
 			plan, err := loadPlan(path)

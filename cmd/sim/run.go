@@ -63,7 +63,11 @@ csv it is on stderr, and of json it is the "replay" of the summary.`,
 			&urfave.BoolFlag{Name: flagFailFast, Usage: "stop at the first seed that breaks a promise"},
 		}, fileFlags(), []urfave.Flag{formatFlag()}),
 		Codes: []int{cli.ExitPrecondition},
-		Run:   runScenario,
+		Meanings: map[int]string{
+			cli.ExitOther:        "a promise was broken, or any other error",
+			cli.ExitPrecondition: badFile,
+		},
+		Run: runScenario,
 	}.Build()
 }
 
@@ -189,6 +193,9 @@ func workers(seeds seedRange) int {
 func (g campaign) finish(out reporter, sum *summary) error {
 	if err := out.end(sum); err != nil {
 		return err
+	}
+	if sum.vacuous > 0 {
+		fmt.Fprintf(g.c.App.ErrWriter, "%s: %s: warning: %v\n", g.c.App.Name, g.c.Command.Name, sum.warning())
 	}
 	if interrupted(g.c.Context) && !sum.complete {
 		return cli.ErrInterrupted

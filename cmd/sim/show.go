@@ -21,6 +21,9 @@ a file that sim replay takes: the settings, and each fault with its time.`,
 		},
 		Flags: append([]urfave.Flag{seedFlag("print the plan that the seed `N` draws")}, variantFlags()...),
 		Codes: []int{cli.ExitPrecondition},
+		Meanings: map[int]string{
+			cli.ExitPrecondition: badFile,
+		},
 		Run: func(c *urfave.Context) error {
 			s, err := loadScenario(c.Args().First())
 			if err != nil {

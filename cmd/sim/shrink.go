@@ -44,7 +44,11 @@ when there is nothing to shrink: the run keeps all promises.`,
 			runsFlag(),
 		}, variantFlags(), []urfave.Flag{cli.OutputFlag(cli.TableFormat, cli.JSONFormat, goFormat)}),
 		Codes: []int{cli.ExitPrecondition, cli.ExitNotFound},
-		Run:   runShrink,
+		Meanings: map[int]string{
+			cli.ExitNotFound:     "nothing to shrink: the run keeps all promises",
+			cli.ExitPrecondition: badFile,
+		},
+		Run: runShrink,
 	}.Build()
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"atoll/sim/scenario"
 	"atoll/sim/stat"
 )
@@ -19,6 +21,8 @@ type summary struct {
 	replay   string          // runs that again
 	complete bool            // no seed is missing
 	done     uint64          // seeds that were run
+	vacuous  uint64          // runs that kept all promises, and in which nothing ended well
+	nothing  uint64          // the seed of the first of these
 }
 
 // kindCounts counts operations that ended well by kind.
@@ -49,6 +53,12 @@ func (s *summary) add(records []record, replay func(seed uint64) string) {
 		for kind, n := range r.count {
 			s.count[i][kind] += n
 		}
+		if r.violation == nil && r.operations() == 0 {
+			if s.vacuous == 0 {
+				s.nothing = r.seed
+			}
+			s.vacuous++
+		}
 		if r.violation != nil {
 			continue // it was cut short, and its figures are those of no run
 		}
@@ -64,6 +74,16 @@ func (s *summary) add(records []record, replay func(seed uint64) string) {
 			s.pairs[j].Add(base.value, other.value)
 		}
 	}
+}
+
+// warning says of how many runs it means nothing that no promise was broken:
+// where nothing ended, there was none to break.
+func (s *summary) warning() string {
+	if s.totals.runs == 1 {
+		return "no operation ended well: that no promise was broken says nothing"
+	}
+	return fmt.Sprintf("in %s of %s runs no operation ended well: that they broke no promise says nothing; the first is that of seed %d",
+		grouped(s.vacuous), grouped(s.totals.runs), s.nothing)
 }
 
 // kinds returns the kinds of operations that some side did.

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -102,10 +105,21 @@ func checkName(what, kind, name string, names []string) error {
 		return nil
 	}
 	guess := ""
-	if s := cli.Closest(name, names); s != "" {
+	if s := meant(name, names); s != "" {
 		guess = fmt.Sprintf("did you mean %q? ", s)
 	}
 	return cli.Usagef("%s: no %s %.60q; %sthere are %s", what, kind, name, guess, strings.Join(names, ", "))
+}
+
+// meant returns the one of names that name was probably to be: it may lack what
+// stands before the dot. It is empty if none is near.
+func meant(name string, names []string) string {
+	for _, n := range names {
+		if _, last, ok := strings.Cut(n, "."); ok && strings.EqualFold(last, name) {
+			return n
+		}
+	}
+	return cli.Closest(name, names)
 }
 
 func algorithmNames() []string {
@@ -141,8 +155,12 @@ func loadScenario(nameOrFile string) (scenario.Scenario, error) {
 		return scenario.Scenario{}, &cli.PreconditionError{Text: "the scenario", Err: err}
 	}
 	defer f.Close()
-	s, err := scenario.Parse(f)
+	var text bytes.Buffer
+	s, err := scenario.Parse(io.TeeReader(f, &text))
 	if err != nil {
+		if isPlan(text.Bytes()) {
+			err = errors.New("that is a plan: sim replay runs it, and sim shrink --plan cuts it")
+		}
 		return scenario.Scenario{}, &cli.PreconditionError{Text: nameOrFile, Err: err}
 	}
 	return s, nil
@@ -155,9 +173,28 @@ func loadPlan(path string) (scenario.Plan, error) {
 		return scenario.Plan{}, &cli.PreconditionError{Text: "the plan", Err: err}
 	}
 	defer f.Close()
-	p, err := scenario.ParsePlan(f)
+	var text bytes.Buffer
+	p, err := scenario.ParsePlan(io.TeeReader(f, &text))
 	if err != nil {
+		if isScenario(text.Bytes()) {
+			err = errors.New("that is a scenario: sim run runs it, and sim show --seed prints the plan of a seed")
+		}
 		return scenario.Plan{}, &cli.PreconditionError{Text: path, Err: err}
 	}
 	return p, nil
+}
+
+// isPlan and isScenario say what a file was meant to be that isn't the other:
+// a plan has a scenario inside, a scenario has a name.
+func isPlan(text []byte) bool { return hasField(text, "scenario") }
+
+func isScenario(text []byte) bool { return hasField(text, "name") && !isPlan(text) }
+
+func hasField(text []byte, name string) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(text, &fields) != nil {
+		return false
+	}
+	_, ok := fields[name]
+	return ok
 }

@@ -24,6 +24,9 @@ type Command struct {
 	// Codes are the exit codes that the command can end with, besides 0, 1,
 	// 2 and, unless it serves, 130.
 	Codes []int
+	// Meanings are what codes mean of this command, where that isn't what
+	// they mean of all.
+	Meanings map[int]string
 	// Serves: the command runs until SIGINT or SIGTERM asks it to stop, and
 	// is done when it has. Others are interrupted.
 	Serves bool

@@ -63,6 +63,9 @@ func leafTemplate(c Command) string {
 	slices.Sort(codes)
 	for _, code := range slices.Compact(codes) {
 		text := exitText(code)
+		if own, ok := c.Meanings[code]; ok {
+			text = own
+		}
 		if c.Serves && code == ExitDone {
 			text += ", or stopped by SIGINT or SIGTERM"
 		}
