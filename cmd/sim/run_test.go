@@ -160,6 +160,21 @@ func TestCompareShowsWhatIsKnown(t *testing.T) {
 	}
 }
 
+// TestCompareSaysWhichSideBroke: the one whose scenario breaks a rule, and not
+// the one before it.
+func TestCompareSaysWhichSideBroke(t *testing.T) {
+	good := file(t, "racy.json", racy)
+	bad := file(t, "broken.json", strings.Replace(racy, `"name": "racy"`, `"name": "broken", "rules": ["`+mutant+`"]`, 1))
+	stdout, stderr, code := sim(t, "run", good, "--compare", bad, "--seeds", "1..20", "--fail-fast")
+	if code != cli.ExitOther || !strings.Contains(stdout, ", side broken, broke a promise:\n") {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	all := lines(stdout)
+	if all[len(all)-2] != "to see both sides again:" || !strings.HasSuffix(all[len(all)-1], " --compare "+bad) {
+		t.Errorf("the last lines are %q", all[len(all)-2:])
+	}
+}
+
 // TestAgainstItselfNothingDiffers: common random numbers leave no difference
 // where there is none.
 func TestAgainstItselfNothingDiffers(t *testing.T) {

@@ -72,7 +72,11 @@ func (t *tableReporter) end(s *summary) error {
 		return err
 	}
 	v := s.first.violation
-	fmt.Fprintf(t.w, "\nseed %d broke a promise:\n%s\n\nto see it again:\n", s.first.seed, indent(v.Error()))
+	side, again := "", "to see it again:"
+	if len(s.sides) > 1 {
+		side, again = ", side "+s.sides[s.first.side].label+",", "to see both sides again:"
+	}
+	fmt.Fprintf(t.w, "\nseed %d%s broke a promise:\n%s\n\n%s\n", s.first.seed, side, indent(v.Error()), again)
 	_, err = fmt.Fprintln(t.w, s.replay)
 	return err
 }
