@@ -169,9 +169,11 @@ func (r *routine) run() (again bool) {
 		switch v := recover().(type) {
 		case nil: // runtime.Goexit: a test that fails inside a caller
 		case unwinding:
+		case *NoProgress:
+			panic(v)
 		default:
 			// It goes on in the scheduler, which is another stack.
-			panic(fmt.Sprintf("%v\n\nin a caller of the simulation:\n%s", v, debug.Stack()))
+			panic(fmt.Sprintf("%v\n\nin a caller of the simulation, on %s:\n%s", v, r.caller.p.id, debug.Stack()))
 		}
 	}()
 	c := r.caller
@@ -182,7 +184,9 @@ func (r *routine) run() (again bool) {
 // resumeAll lets every caller run that is ready, until none is.
 func (w *World) resumeAll() {
 	for i := 0; i < len(w.ready); i++ {
-		switch c := w.ready[i]; {
+		c := w.ready[i]
+		w.ready[i] = nil // keep nothing alive
+		switch {
 		case c.state != runnable:
 		case c.p.frozen != nil:
 			c.p.frozen.ready = append(c.p.frozen.ready, c)
@@ -190,12 +194,12 @@ func (w *World) resumeAll() {
 			w.resume(c)
 		}
 	}
-	clear(w.ready)
 	w.ready = w.ready[:0]
 }
 
 // resume lets one caller run until it parks or ends.
 func (w *World) resume(c *caller) {
+	w.more(c.p)
 	if c.r == nil {
 		c.r = w.routine()
 		c.r.caller = c

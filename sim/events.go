@@ -42,6 +42,21 @@ type event struct {
 	call func()
 }
 
+// party returns the process to which the event happens, nil for the driver's.
+func (e *event) party() *Process {
+	switch e.kind {
+	case syncEvent:
+		return e.process
+	case timerEvent:
+		return e.caller.p
+	case messageEvent:
+		if e.link != nil {
+			return e.link.to
+		}
+	}
+	return nil
+}
+
 // key is where an event stands in the schedule.
 type key struct {
 	at   time.Duration

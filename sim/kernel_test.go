@@ -438,3 +438,42 @@ func TestWait(t *testing.T) {
 		t.Errorf("it is %v, want an hour", w.Now())
 	}
 }
+
+// What happens without end at one instant ends the world, whoever does it.
+func TestNoProgress(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		f    func(e env.Env) error
+	}{
+		{"tasks", func(e env.Env) error {
+			for {
+				if err := e.Go("task", func(env.Env) error { return nil }).Join(); err != nil {
+					return err
+				}
+			}
+		}},
+		{"messages to itself", func(e env.Env) error {
+			for {
+				if err := e.Ask([]quorum.NodeID{"a"}, &number{1}, func(env.Conversation, quorum.NodeID, env.Message) bool { return true }); err != nil {
+					return err
+				}
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, sim.Config{Sync: func(quorum.NodeID) sim.Delay { return sim.Constant(0) }})
+			a := addNode(t, w, "a", bootTaker)
+			defer func() {
+				e, ok := recover().(*sim.NoProgress)
+				if !ok || e.Process != "a" || e.At != time.Second {
+					t.Errorf("got %v, want no progress of a after a second", e)
+				}
+			}()
+			w.RunFor(time.Second)
+			s := a.Scope(0)
+			s.Start(c.f)
+			err := w.Wait(time.Hour, s)
+			t.Errorf("it ended: %v", err)
+		})
+	}
+}

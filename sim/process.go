@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"atoll/env"
@@ -232,7 +233,7 @@ func (p *Process) step(from env.Address, m env.Message) {
 	if p.stepper == nil {
 		return // a client, which takes no requests
 	}
-	outs, err := p.stepper.Step(from, m, p.outs[:0])
+	outs, err := p.guarded(from, m)
 	if err != nil {
 		p.fail(err)
 		return
@@ -248,6 +249,17 @@ func (p *Process) step(from env.Address, m env.Message) {
 	clear(outs)
 	p.outs = outs
 	p.commit()
+}
+
+// guarded is the node's step. A panic in it goes on with the name of the node
+// and the stack, which whoever recovers from it no longer sees.
+func (p *Process) guarded(from env.Address, m env.Message) ([]env.Out, error) {
+	defer func() {
+		if v := recover(); v != nil {
+			panic(fmt.Sprintf("%v\n\nin a step of the simulation, on %s, with a %T:\n%s", v, p.id, m, debug.Stack()))
+		}
+	}()
+	return p.stepper.Step(from, m, p.outs[:0])
 }
 
 // fail stops a node whose step returned an error.

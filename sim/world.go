@@ -21,6 +21,11 @@ const (
 	// checkpointEvery is the number of events between two checkpoints of the
 	// trace hash.
 	checkpointEvery = 1000
+	// maxInstant is how much happens at one instant, before it counts as a loop
+	// that lets no time pass: events, turns of callers, and what these ask of
+	// their Env. maxInstantEach comes on top for each process.
+	maxInstant     = 1_000_000
+	maxInstantEach = 10_000
 )
 
 // Defaults of a Config.
@@ -107,6 +112,8 @@ type World struct {
 	held   []Held
 	narrow Narrow
 
+	instant int // what has happened at this instant, see maxInstant
+
 	hash        uint64
 	events      uint64
 	messages    uint64
@@ -171,8 +178,34 @@ var ErrLimit = errors.New("sim: not done within the time")
 // ErrQuiet is returned by Wait when nothing will ever happen again.
 var ErrQuiet = errors.New("sim: not done, and nothing is left to happen")
 
+// NoProgress is what a world panics with when a million things and more have
+// happened at one instant: somebody loops, and lets no time pass.
+type NoProgress struct {
+	Process quorum.NodeID // whose turn it was; empty for the driver
+	At      time.Duration
+}
+
+// Error says so.
+func (e *NoProgress) Error() string {
+	return fmt.Sprintf("sim: no progress: without end something happens at %v, and no time passes; it was the turn of %q", e.At, e.Process)
+}
+
+// more counts one more thing that happens at this instant, to p.
+func (w *World) more(p *Process) {
+	w.instant++
+	if w.instant <= maxInstant || w.instant <= maxInstant+maxInstantEach*len(w.processes) {
+		return
+	}
+	e := &NoProgress{At: w.now}
+	if p != nil {
+		e.Process = p.id
+	}
+	panic(e)
+}
+
 // Step lets the next event happen, and all that callers do in consequence. It
-// reports whether there was any.
+// reports whether there was any. It panics with a *NoProgress when time stands
+// still.
 func (w *World) Step() bool {
 	w.outside("Step")
 	w.resumeAll()
@@ -183,7 +216,10 @@ func (w *World) Step() bool {
 	if k.at < w.now {
 		panic("sim: an event was scheduled in the past")
 	}
-	w.now = k.at
+	if k.at > w.now {
+		w.now, w.instant = k.at, 0
+	}
+	w.more(e.party())
 	w.events++
 	w.hash = fold(w.hash, uint64(k.at)<<3|uint64(e.kind))
 	switch e.kind {
@@ -216,7 +252,9 @@ func (w *World) RunFor(d time.Duration) {
 		}
 		w.Step()
 	}
-	w.now = end
+	if end > w.now {
+		w.now, w.instant = end, 0
+	}
 }
 
 // Settle lets everything happen that is due now.

@@ -161,7 +161,7 @@ func TestWarnsOfNothing(t *testing.T) {
 func TestList(t *testing.T) {
 	for _, format := range []string{"table", "json", "jsonl"} {
 		stdout, stderr, code := sim(t, "list", "-o", format)
-		for _, want := range []string{"registers", "abd-writeback", "swabd", "powerloss", "abd.NoWriteBack"} {
+		for _, want := range []string{"registers", "abd-writeback", "swabd", "powerloss", "abd.NoWriteBack", "a read ends after its get phase"} {
 			if !strings.Contains(stdout, want) {
 				t.Errorf("sim list -o %s has no %s", format, want)
 			}

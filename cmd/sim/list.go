@@ -55,7 +55,7 @@ func everythingNamed() listed {
 		l.Faults = append(l.Faults, named{name, scenario.FaultAbout(name)})
 	}
 	for _, name := range scenario.RuleNames() {
-		l.Mutants = append(l.Mutants, named{Name: name})
+		l.Mutants = append(l.Mutants, named{name, scenario.RuleAbout(name)})
 	}
 	return l
 }

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"errors"
+
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
@@ -68,14 +70,26 @@ type Traits struct {
 	ReadRounds, WriteRounds int
 	ListRounds              func(n int) int
 	// Settles: when an operation ends, its tag or a larger one is durable on a
-	// write quorum.
+	// write quorum. It needs Tags.
 	Settles bool
 	// Needs says which quorum must have answered a request before its
 	// conversation may end. Nil: nothing is checked.
 	Needs func(request env.Message) sim.Need
+	// Rules are the rules of package abd that it has, by name ("abd.…", see
+	// RuleNames): those that its nodes and clients heed. Check refuses a
+	// scenario that names another.
+	Rules []string
 	// Size returns the encoded size in bytes of a message that
 	// internal/wire doesn't know. Nil: such messages count as empty.
 	Size func(m env.Message) int
+}
+
+// check returns an error if the traits contradict each other.
+func (t Traits) check() error {
+	if t.Settles && !t.Tags {
+		return errors.New("Traits.Settles is about tags, and there is no Traits.Tags")
+	}
+	return nil
 }
 
 // Algorithms returns the algorithms that scenarios can name.

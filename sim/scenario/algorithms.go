@@ -1,6 +1,9 @@
 package scenario
 
 import (
+	"slices"
+	"strings"
+
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
@@ -21,7 +24,8 @@ func (ABD) About() string {
 
 // Traits implements Algorithm.
 func (ABD) Traits() Traits {
-	return Traits{Tags: true, Settles: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, Needs: sim.Needs}
+	return Traits{Tags: true, Settles: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, Needs: sim.Needs,
+		Rules: slices.DeleteFunc(RuleNames(), func(name string) bool { return !strings.HasPrefix(name, abdRules) })}
 }
 
 // Node implements Algorithm.
@@ -49,6 +53,15 @@ func (WriteBack) Name() string { return "abd-writeback" }
 
 // About implements Algorithm.
 func (WriteBack) About() string { return "as abd, with reads that always write back" }
+
+// Traits implements Algorithm. They are abd's, without the rules of its reads.
+func (WriteBack) Traits() Traits {
+	t := ABD{}.Traits()
+	t.Rules = slices.DeleteFunc(t.Rules, func(name string) bool {
+		return name == "abd.NoWriteBack" || name == "abd.FastOnReadQuorum"
+	})
+	return t
+}
 
 // Client implements Algorithm.
 func (WriteBack) Client(c Cluster) Client {
@@ -79,9 +92,11 @@ func (SingleWriterABD) About() string {
 	return "single-writer atomic registers: writes take one round, reads always write back"
 }
 
-// Traits implements Algorithm.
+// Traits implements Algorithm. Of the rules it has those of abd's replicas that
+// are about gets and puts; its clients are its own.
 func (SingleWriterABD) Traits() Traits {
-	return Traits{Tags: true, Settles: true, SingleWriter: true, ReadRounds: 2, WriteRounds: 2, Needs: sim.Needs}
+	return Traits{Tags: true, Settles: true, SingleWriter: true, ReadRounds: 2, WriteRounds: 2, Needs: sim.Needs,
+		Rules: []string{"abd.StoreAnything", "abd.AckDuplicateAtOnce", "abd.RevealUnsynced", "abd.EraseTombstones", "abd.DamagedIsAbsent"}}
 }
 
 // Client implements Algorithm.

@@ -25,7 +25,15 @@ func TestScenarioCheck(t *testing.T) {
 		{"quorums that miss each other", "need not intersect", func(s *scenario.Scenario) { s.Quorum = "get=2,put=2" }},
 		{"fault", `no kind "earthquake"`, func(s *scenario.Scenario) { s.Faults.Kinds = []string{"earthquake"} }},
 		{"rule", `no rule "abd.Nice"`, func(s *scenario.Scenario) { s.Rules = []string{"abd.Nice"} }},
-		{"delay", "is none of", func(s *scenario.Scenario) { s.Network.Delay = "sometimes 1ms" }},
+		{"delay of a kind that isn't", `no distribution "gauss"; there are 1ms; uniform`, func(s *scenario.Scenario) { s.Network.Delay = "gauss 5ms 1ms" }},
+		{"delay with too little", "is none of", func(s *scenario.Scenario) { s.Network.Delay = "uniform 1ms" }},
+		{"nothing arrives", "loss: 1000000 is not", func(s *scenario.Scenario) { s.Network.Loss = 1_000_000 }},
+		{"resends that fall", "resend_first: 2s is more than resend_most, 1s", func(s *scenario.Scenario) {
+			s.Network.ResendFirst, s.Network.ResendMost = scenario.Duration(2*time.Second), scenario.Duration(time.Second)
+		}},
+		{"a fault twice", `"crash" is there twice`, func(s *scenario.Scenario) { s.Faults.Kinds = []string{"crash", "lossy", "crash"} }},
+		{"all of no faults", "without kinds", func(s *scenario.Scenario) { s.Faults.All = true }},
+		{"no faults, often", "without kinds", func(s *scenario.Scenario) { s.Faults.Every = scenario.Duration(time.Second) }},
 		{"delay that falls", "must rise", func(s *scenario.Scenario) { s.Network.Delay = "uniform 2ms 1ms" }},
 		{"duration", "duration", func(s *scenario.Scenario) { s.Duration = scenario.Duration(48 * time.Hour) }},
 		{"time stands still", "time would stand still", func(s *scenario.Scenario) { s.Network.Delay, s.Think = "0s", 0 }},
@@ -37,7 +45,44 @@ func TestScenarioCheck(t *testing.T) {
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want it to say %q", err, c.want)
 			}
+			if err != nil && strings.Contains(err.Error(), "time would") && c.name != "time stands still" {
+				t.Errorf("%v: that follows from the other error, or is wrong", err)
+			}
 		})
+	}
+}
+
+func TestRulesOfAlgorithms(t *testing.T) {
+	for _, c := range []struct {
+		algorithm, rule string
+		has             bool
+	}{
+		{"abd", "abd.NoWriteBack", true},
+		{"abd-writeback", "abd.NoWriteBack", false},
+		{"abd-writeback", "abd.PutOneShort", true},
+		{"swabd", "abd.NoWriteBack", false},
+		{"swabd", "abd.StoreAnything", true},
+		{"swabd", "replica.AckBeforeSync", true},
+		{"swabd", "sim.RetrySync", true},
+	} {
+		t.Run(c.algorithm+"/"+c.rule, func(t *testing.T) {
+			s := builtin(t, "quiet")
+			s.Algorithm, s.Rules = c.algorithm, []string{c.rule}
+			_, err := scenario.Run(s.Draw(1), scenario.Options{})
+			switch {
+			case c.has && err != nil:
+				t.Error(err)
+			case !c.has && (err == nil || !strings.Contains(err.Error(), "abd.StoreAnything") || strings.Count(err.Error(), c.rule) != 1):
+				t.Errorf("got %v, want an error that names %s once, and the rules that there are", err, c.rule)
+			}
+		})
+	}
+	for _, a := range scenario.Algorithms() {
+		for _, rule := range a.Traits().Rules {
+			if scenario.RuleAbout(rule) == "" {
+				t.Errorf("%s has a rule %q that isn't there", a.Name(), rule)
+			}
+		}
 	}
 }
 

@@ -63,12 +63,19 @@
 //	linearizable         the oracle's verdict on the whole history
 //	node-stopped, boot   no step and no start of a node fails
 //	panic                nor does anything panic
+//	no-progress          time passes: at one instant no more than a million
+//	                     things happen, and ten thousand for each process
 //
 // All but the last few are checked at each event, at the cost of a few machine
 // words. Those about tags need Traits.Tags; without them the history decides
 // alone.
 //
 // # What it doesn't do
+//
+// All runs in one goroutine. A Step, or an operation of a client, that loops
+// for ever and asks nothing of its Env that could wait (Ask, Sleep, Receive,
+// Join) can't be stopped: the run hangs, and the stack that SIGQUIT prints says
+// where. One that does ask, and lets no time pass, is a violation.
 //
 // A node that lost its disk is another node from then on, and nothing here
 // replaces it: membership doesn't change yet. Nor are folders restored from a

@@ -74,6 +74,11 @@ func TestEveryRuleHasAName(t *testing.T) {
 	}
 	collect("", reflect.TypeFor[scenario.Mutants]())
 	got := scenario.RuleNames()
+	for _, name := range got {
+		if scenario.RuleAbout(name) == "" {
+			t.Errorf("nothing is said about %s", name)
+		}
+	}
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {

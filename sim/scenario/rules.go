@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"atoll/abd"
@@ -19,38 +20,65 @@ type Mutants struct {
 // rule is a rule that a scenario can break by its name.
 type rule struct {
 	name  string
+	about string // what is done when it is broken, for people
 	field func(*Mutants) *bool
 }
 
 // rules are all of them. The name is the package and the name of the field.
 func rules() []rule {
 	return []rule{
-		{"abd.NoWriteBack", func(m *Mutants) *bool { return &m.abd().NoWriteBack }},
-		{"abd.FastOnReadQuorum", func(m *Mutants) *bool { return &m.abd().FastOnReadQuorum }},
-		{"abd.NewTagOnRetry", func(m *Mutants) *bool { return &m.abd().NewTagOnRetry }},
-		{"abd.ConfirmEarly", func(m *Mutants) *bool { return &m.abd().ConfirmEarly }},
-		{"abd.ConfirmAnyTag", func(m *Mutants) *bool { return &m.abd().ConfirmAnyTag }},
-		{"abd.PutOneShort", func(m *Mutants) *bool { return &m.abd().PutOneShort }},
-		{"abd.StoreAnything", func(m *Mutants) *bool { return &m.abd().StoreAnything }},
-		{"abd.AckDuplicateAtOnce", func(m *Mutants) *bool { return &m.abd().AckDuplicateAtOnce }},
-		{"abd.RevealUnsynced", func(m *Mutants) *bool { return &m.abd().RevealUnsynced }},
-		{"abd.TrustPages", func(m *Mutants) *bool { return &m.abd().TrustPages }},
-		{"abd.MergeWholePages", func(m *Mutants) *bool { return &m.abd().MergeWholePages }},
-		{"abd.WaitForAll", func(m *Mutants) *bool { return &m.abd().WaitForAll }},
-		{"abd.TagFromClock", func(m *Mutants) *bool { return &m.abd().TagFromClock }},
-		{"abd.TimeoutIsFailure", func(m *Mutants) *bool { return &m.abd().TimeoutIsFailure }},
-		{"abd.TrustRefusals", func(m *Mutants) *bool { return &m.abd().TrustRefusals }},
-		{"abd.EraseTombstones", func(m *Mutants) *bool { return &m.abd().EraseTombstones }},
-		{"abd.DamagedIsAbsent", func(m *Mutants) *bool { return &m.abd().DamagedIsAbsent }},
-		{"replica.AckBeforeSync", func(m *Mutants) *bool { return &m.Replica.AckBeforeSync }},
-		{"sim.MatchAnyConversation", func(m *Mutants) *bool { return &m.World.MatchAnyConversation }},
-		{"sim.ReuseIDs", func(m *Mutants) *bool { return &m.World.ReuseIDs }},
-		{"sim.RetrySync", func(m *Mutants) *bool { return &m.World.RetrySync }},
-		{"sim.TrustTorn", func(m *Mutants) *bool { return &m.World.TrustTorn }},
-		{"sim.TrustDamaged", func(m *Mutants) *bool { return &m.World.TrustDamaged }},
-		{"sim.TrustMisplaced", func(m *Mutants) *bool { return &m.World.TrustMisplaced }},
-		{"sim.BootEmpty", func(m *Mutants) *bool { return &m.World.BootEmpty }},
-		{"sim.NeverResend", func(m *Mutants) *bool { return &m.World.NeverResend }},
+		{"abd.NoWriteBack", "a read ends after its get phase whatever it found",
+			func(m *Mutants) *bool { return &m.abd().NoWriteBack }},
+		{"abd.FastOnReadQuorum", "the one-round read is judged on a read quorum of holders instead of a write quorum",
+			func(m *Mutants) *bool { return &m.abd().FastOnReadQuorum }},
+		{"abd.NewTagOnRetry", "an operation that is tried again chooses another tag",
+			func(m *Mutants) *bool { return &m.abd().NewTagOnRetry }},
+		{"abd.ConfirmEarly", "a tag is called confirmed before its put phase has ended",
+			func(m *Mutants) *bool { return &m.abd().ConfirmEarly }},
+		{"abd.ConfirmAnyTag", "a replica takes a confirmation for whatever it holds",
+			func(m *Mutants) *bool { return &m.abd().ConfirmAnyTag }},
+		{"abd.PutOneShort", "a put phase ends with one member less than a quorum",
+			func(m *Mutants) *bool { return &m.abd().PutOneShort }},
+		{"abd.StoreAnything", "a replica stores smaller tags over larger ones",
+			func(m *Mutants) *bool { return &m.abd().StoreAnything }},
+		{"abd.AckDuplicateAtOnce", "the ack of a put that wrote nothing doesn't wait for the record that made it a duplicate",
+			func(m *Mutants) *bool { return &m.abd().AckDuplicateAtOnce }},
+		{"abd.RevealUnsynced", "an answer to a get doesn't wait for the record that it shows",
+			func(m *Mutants) *bool { return &m.abd().RevealUnsynced }},
+		{"abd.TrustPages", "a list takes each page's largest tags as they are",
+			func(m *Mutants) *bool { return &m.abd().TrustPages }},
+		{"abd.MergeWholePages", "a list goes on behind the largest end of its pages instead of the smallest",
+			func(m *Mutants) *bool { return &m.abd().MergeWholePages }},
+		{"abd.WaitForAll", "a phase ends when every member has answered",
+			func(m *Mutants) *bool { return &m.abd().WaitForAll }},
+		{"abd.TagFromClock", "a write takes its tag from its caller's clock instead of from a get phase",
+			func(m *Mutants) *bool { return &m.abd().TagFromClock }},
+		{"abd.TimeoutIsFailure", "what ran out of time is reported as not applied",
+			func(m *Mutants) *bool { return &m.abd().TimeoutIsFailure }},
+		{"abd.TrustRefusals", "what every member refused is reported as not applied, whatever copies are still under way",
+			func(m *Mutants) *bool { return &m.abd().TrustRefusals }},
+		{"abd.EraseTombstones", "a replica forgets deleted keys",
+			func(m *Mutants) *bool { return &m.abd().EraseTombstones }},
+		{"abd.DamagedIsAbsent", "a replica takes a damaged record for one that was never written",
+			func(m *Mutants) *bool { return &m.abd().DamagedIsAbsent }},
+		{"replica.AckBeforeSync", "no message waits for the journal",
+			func(m *Mutants) *bool { return &m.Replica.AckBeforeSync }},
+		{"sim.MatchAnyConversation", "an answer to an earlier conversation with the same node is passed to the one that is under way",
+			func(m *Mutants) *bool { return &m.World.MatchAnyConversation }},
+		{"sim.ReuseIDs", "a process that has restarted draws the operation ids of its first life again",
+			func(m *Mutants) *bool { return &m.World.ReuseIDs }},
+		{"sim.RetrySync", "an fsync that failed is tried again, and believed",
+			func(m *Mutants) *bool { return &m.World.RetrySync }},
+		{"sim.TrustTorn", "what is left of a torn group of records is kept",
+			func(m *Mutants) *bool { return &m.World.TrustTorn }},
+		{"sim.TrustDamaged", "a disk shows records whose checksum is wrong",
+			func(m *Mutants) *bool { return &m.World.TrustDamaged }},
+		{"sim.TrustMisplaced", "a disk shows a record that was written in the place of another as that other",
+			func(m *Mutants) *bool { return &m.World.TrustMisplaced }},
+		{"sim.BootEmpty", "a node whose disk was lost boots over an empty one",
+			func(m *Mutants) *bool { return &m.World.BootEmpty }},
+		{"sim.NeverResend", "what was lost isn't sent again",
+			func(m *Mutants) *bool { return &m.World.NeverResend }},
 	}
 }
 
@@ -64,6 +92,39 @@ func RuleNames() []string {
 		names = append(names, r.name)
 	}
 	return names
+}
+
+// RuleAbout returns one sentence about the rule of that name: what is done when
+// it is broken. It is empty if there is no such rule.
+func RuleAbout(name string) string {
+	for _, r := range rules() {
+		if r.name == name {
+			return r.about
+		}
+	}
+	return ""
+}
+
+// abdRules begins the names of the rules of package abd, which only some
+// algorithms have; those of the other packages are in every run.
+const abdRules = "abd."
+
+// checkRules returns an error if a scenario of algorithm a breaks a rule that
+// a doesn't have: nothing would come of it.
+func (s Scenario) checkRules(a Algorithm) error {
+	has := a.Traits().Rules
+	for _, name := range s.Rules {
+		if strings.HasPrefix(name, abdRules) && !slices.Contains(has, name) {
+			var apply []string
+			for _, other := range RuleNames() {
+				if !strings.HasPrefix(other, abdRules) || slices.Contains(has, other) {
+					apply = append(apply, other)
+				}
+			}
+			return fmt.Errorf("rules: algorithm %q has no rule %q; it has %s", a.Name(), name, strings.Join(apply, ", "))
+		}
+	}
+	return nil
 }
 
 // rules returns the mutants that a scenario names.

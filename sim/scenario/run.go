@@ -130,6 +130,9 @@ func newRun(p Plan, o Options) (*run, error) {
 		r.algorithm = algorithm(r.s.Algorithm)
 	}
 	r.traits = r.algorithm.Traits()
+	if err := r.traits.check(); err != nil {
+		return nil, fmt.Errorf("algorithm %q: %w", r.algorithm.Name(), err)
+	}
 	r.s.SingleWriter = r.s.SingleWriter || r.traits.SingleWriter
 	r.mutants, _ = r.s.rules() // Check has looked at them
 	r.bounds = r.roundBounds()
@@ -255,9 +258,13 @@ func (r *run) whole() {
 }
 
 // caught makes a violation of a panic: of the algorithm, or of the kernel,
-// which panics when its rules are broken.
+// which panics when its rules are broken or when time stands still.
 func (r *run) caught() {
-	if v := recover(); v != nil {
+	switch v := recover().(type) {
+	case nil:
+	case *sim.NoProgress:
+		r.violate("no-progress", nil, "seed %d: %v", r.plan.Seed, v)
+	default:
 		r.violate("panic", nil, "%v", v)
 	}
 }

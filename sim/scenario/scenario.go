@@ -21,6 +21,9 @@ const (
 	MaxKeys     = 1_000_000
 	maxDuration = 24 * time.Hour
 	maxFile     = 16 << 20 // bytes of a scenario or plan file
+	// maxLoss is the most that a network may lose, per million: where nothing
+	// arrives no algorithm ends.
+	maxLoss = 900_000
 )
 
 // Scenario says what is run: the clusters, their clients and what these do,
@@ -103,7 +106,7 @@ type Network struct {
 	// Delay of a message. Default "uniform 500us 5ms".
 	Delay Delay `json:"delay,omitempty"`
 	// Loss and Duplicate are the chances, per million, that a message is
-	// lost, or arrives twice. Default 0.
+	// lost, or arrives twice. Default 0; Loss is 900,000 at most.
 	Loss      uint32 `json:"loss,omitempty"`
 	Duplicate uint32 `json:"duplicate,omitempty"`
 	// Ordered: no message overtakes an earlier one on the same way.
@@ -133,6 +136,12 @@ type Faults struct {
 	// All makes every seed have all kinds, in place of a drawn choice.
 	All bool `json:"all,omitempty"`
 }
+
+// Defaults of Faults.
+const (
+	defaultEvery = Duration(400 * time.Millisecond)
+	defaultLasts = Duration(150 * time.Millisecond)
+)
 
 // Bounds are what a run is held to.
 type Bounds struct {
@@ -167,8 +176,8 @@ func (s Scenario) WithDefaults() Scenario {
 	setDefault(&s.Network.ResendFirst, Duration(sim.DefaultResendFirst))
 	setDefault(&s.Network.ResendMost, max(Duration(sim.DefaultResendMost), s.Network.ResendFirst))
 	setDefault(&s.Disk.Sync, "uniform 200us 2ms")
-	setDefault(&s.Faults.Every, Duration(400*time.Millisecond))
-	setDefault(&s.Faults.Lasts, Duration(150*time.Millisecond))
+	setDefault(&s.Faults.Every, defaultEvery)
+	setDefault(&s.Faults.Lasts, defaultLasts)
 	setDefault(&s.Bounds.Ends, Duration(10*time.Second))
 	if s.Bounds.Stall == 0 {
 		s.Bounds.Stall = Duration(20 * s.DelayBound())
@@ -198,8 +207,11 @@ func (s Scenario) Check() error {
 	if s.Name == "" || strings.ContainsAny(s.Name, " \t\n/") {
 		bad("name: %q isn't a name without spaces and slashes", s.Name)
 	}
-	if algorithm(s.Algorithm) == nil {
+	a := algorithm(s.Algorithm)
+	if a == nil {
 		bad("algorithm: no algorithm %q", s.Algorithm)
+	} else if err := a.Traits().check(); err != nil {
+		bad("algorithm %q: %w", s.Algorithm, err)
 	}
 	for _, f := range []struct {
 		name            string
@@ -212,7 +224,7 @@ func (s Scenario) Check() error {
 		{"value_size", s.ValueSize, 0, abd.LargestMaxValue},
 		{"mix", s.Mix.total(), 1, 1_000_000},
 		{"retry", int(s.Retry), 0, million},
-		{"loss", int(s.Network.Loss), 0, million},
+		{"loss", int(s.Network.Loss), 0, maxLoss},
 		{"duplicate", int(s.Network.Duplicate), 0, million},
 	} {
 		if f.value < f.low || f.value > f.top {
@@ -226,16 +238,16 @@ func (s Scenario) Check() error {
 		}
 	}
 	errs = append(errs, s.checkTimes()...)
-	if s.DelayBound() == 0 && s.Think == 0 && s.Operations == 0 {
+	if _, err := s.Network.Delay.parse(); err == nil && s.DelayBound() == 0 && s.Think == 0 && s.Operations == 0 {
 		bad("time would stand still: messages take none, clients don't think and have no end of operations")
 	}
-	for _, kind := range s.Faults.Kinds {
-		if !slices.Contains(FaultKinds(), kind) {
-			bad("faults: no kind %q; there are %s", kind, strings.Join(FaultKinds(), ", "))
-		}
-	}
+	errs = append(errs, s.Faults.check()...)
 	if _, err := s.rules(); err != nil {
 		errs = append(errs, err)
+	} else if a != nil {
+		if err := s.checkRules(a); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	if len(errs) == 0 && s.Quorum != anyQuorum {
 		if _, err := s.configuration(0); err != nil {
@@ -248,8 +260,28 @@ func (s Scenario) Check() error {
 	return fmt.Errorf("scenario %q: %w", s.Name, errors.Join(errs...))
 }
 
+// check is given faults with their defaults.
+func (f Faults) check() []error {
+	var errs []error
+	for i, kind := range f.Kinds {
+		if !slices.Contains(FaultKinds(), kind) {
+			errs = append(errs, fmt.Errorf("faults: no kind %q; there are %s", kind, strings.Join(FaultKinds(), ", ")))
+		}
+		if slices.Contains(f.Kinds[:i], kind) {
+			errs = append(errs, fmt.Errorf("faults: kind %q is there twice", kind))
+		}
+	}
+	if len(f.Kinds) == 0 && (f.All || f.Every != defaultEvery || f.Lasts != defaultLasts) {
+		errs = append(errs, errors.New("faults: without kinds there are none, and nothing comes of all, every and lasts"))
+	}
+	return errs
+}
+
 func (s Scenario) checkTimes() []error {
 	var errs []error
+	if first, most := s.Network.ResendFirst, s.Network.ResendMost; first > most {
+		errs = append(errs, fmt.Errorf("resend_first: %v is more than resend_most, %v", first, most))
+	}
 	for _, f := range []struct {
 		name  string
 		value Duration

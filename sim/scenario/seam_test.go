@@ -10,6 +10,7 @@ import (
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/replica"
+	"atoll/sim"
 	"atoll/sim/scenario"
 )
 
@@ -142,5 +143,74 @@ func TestBounds(t *testing.T) {
 				t.Errorf("got %v, want %q", r.Violation, c.want)
 			}
 		})
+	}
+}
+
+// A client that lets no time pass ends its run, however it does that.
+func TestNoProgress(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		read func(e env.Env) error
+	}{
+		{"it sleeps for no time", func(e env.Env) error {
+			for {
+				if err := e.Sleep(0); err != nil {
+					return err
+				}
+			}
+		}},
+		{"it doesn't notice that it is over", func(e env.Env) error {
+			for {
+				_ = e.Sleep(time.Hour)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := builtin(t, "quiet")
+			s.Clients, s.Think, s.Mix, s.Timeout = 1, 0, scenario.Mix{Read: 1}, scenario.Duration(100*time.Millisecond)
+			r := mustRun(t, s.Draw(7), scenario.Options{Algorithm: stuck{read: c.read}})
+			if r.Violation == nil || r.Violation.Rule != "no-progress" {
+				t.Fatalf("got %v, want rule no-progress", r.Violation)
+			}
+			for _, want := range []string{"seed 7", `"p1"`} {
+				if !strings.Contains(r.Violation.Text, want) {
+					t.Errorf("%q doesn't say %s", r.Violation.Text, want)
+				}
+			}
+		})
+	}
+}
+
+// fragile is an algorithm whose nodes panic.
+type fragile struct{ scenario.ABD }
+
+func (fragile) Node(scenario.Cluster, quorum.NodeID, replica.Store) (sim.Stepper, error) {
+	return fragileNode{}, nil
+}
+
+type fragileNode struct{}
+
+func (fragileNode) Step(env.Address, env.Message, []env.Out) ([]env.Out, error) {
+	panic("so it goes")
+}
+
+func TestAPanicInAStep(t *testing.T) {
+	s := builtin(t, "quiet")
+	s.Nodes = 1
+	r := mustRun(t, s.Draw(1), scenario.Options{Algorithm: fragile{}})
+	if r.Violation == nil || r.Violation.Rule != "panic" {
+		t.Fatalf("got %v, want rule panic", r.Violation)
+	}
+	for _, want := range []string{"so it goes", "on n1, with a *abd.Get", "fragileNode.Step"} {
+		if !strings.Contains(r.Violation.Text, want) {
+			t.Errorf("%q doesn't say %s", r.Violation.Text, want)
+		}
+	}
+}
+
+func TestTraitsThatContradict(t *testing.T) {
+	_, err := scenario.Run(builtin(t, "quiet").Draw(1), scenario.Options{Algorithm: sloppy{traits: scenario.Traits{Settles: true}}})
+	if err == nil || !strings.Contains(err.Error(), "Settles") || !strings.Contains(err.Error(), "sloppy") {
+		t.Errorf("got %v, want an error about Settles of sloppy", err)
 	}
 }

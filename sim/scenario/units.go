@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,9 @@ type delay struct {
 // thousandths of its mean.
 const exponentialP99 = 4605
 
+// delayExamples has one of each kind.
+const delayExamples = "1ms; uniform 1ms 5ms; table 1ms 2ms 9ms; exponential 2ms; lognormal 2ms 9ms; pareto 1ms 9ms"
+
 func (d Delay) parse() (delay, error) {
 	kind, p, err := d.words()
 	if err != nil {
@@ -70,7 +74,7 @@ func (d Delay) parse() (delay, error) {
 	case kind == "pareto" && len(p) == 2 && p[0] > 0:
 		return delay{sim.Pareto(p[0], p[1]), p[1]}, nil
 	}
-	return delay{}, fmt.Errorf("delay %q is none of: 1ms; uniform 1ms 5ms; table 1ms 2ms 9ms; exponential 2ms; lognormal 2ms 9ms; pareto 1ms 9ms", d)
+	return delay{}, fmt.Errorf("delay %q is none of: %s", d, delayExamples)
 }
 
 // words returns the kind of distribution, and its parameters, which rise.
@@ -79,6 +83,9 @@ func (d Delay) words() (kind string, parameters []time.Duration, err error) {
 	kind = "constant"
 	if len(words) > 1 {
 		kind, words = words[0], words[1:]
+	}
+	if !slices.Contains([]string{"constant", "uniform", "table", "exponential", "lognormal", "pareto"}, kind) {
+		return "", nil, fmt.Errorf("delay %q: there is no distribution %q; there are %s", d, kind, delayExamples)
 	}
 	for i, w := range words {
 		p, err := time.ParseDuration(w)
