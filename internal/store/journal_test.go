@@ -393,6 +393,8 @@ func TestNoSegment(t *testing.T) {
 	cfg := small(t)
 	cfg.TableBytes = 1 << 30
 	cfg.openFile = d.open
+	// Nothing is applied: that would give segments back.
+	cfg.TableBytes, cfg.JournalBytes = 1<<30, 1<<30
 	mustCreate(t, cfg)
 	s := mustOpen(t, cfg)
 
