@@ -391,7 +391,6 @@ func TestDiskFull(t *testing.T) {
 func TestNoSegment(t *testing.T) {
 	d := new(disk)
 	cfg := small(t)
-	cfg.TableBytes = 1 << 30
 	cfg.openFile = d.open
 	// Nothing is applied: that would give segments back.
 	cfg.TableBytes, cfg.JournalBytes = 1<<30, 1<<30
