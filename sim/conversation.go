@@ -17,6 +17,8 @@ type conversation struct {
 	turn  uint64 // counts the conversations at this place
 	open  bool
 	done  bool
+	// looking: each is running, and may use the Conversation.
+	looking bool
 
 	each    func(c env.Conversation, from quorum.NodeID, answer env.Message) bool
 	req     env.Message
@@ -115,7 +117,7 @@ func (c *caller) Ask(to []quorum.NodeID, req env.Message, each func(c env.Conver
 		c.narrowTo(req)
 		v.pause = c.w.cfg.ResendFirst
 		v.again = c.p.Clock() + v.pause
-		v.Add(to...)
+		v.ask(to)
 		c.arm(v.again)
 	} else {
 		for _, id := range to {
@@ -152,7 +154,10 @@ func (c *caller) hear(from *Process, to env.Address, answer env.Message) {
 			t.answered = true
 		}
 	}
-	if c.each(&c.conversation, from.id, answer) {
+	c.looking = true
+	done := c.each(&c.conversation, from.id, answer)
+	c.looking = false
+	if done {
 		c.done = true
 		c.wake()
 	}
@@ -210,8 +215,20 @@ func (v *conversation) target(id quorum.NodeID) *target {
 	return nil
 }
 
+// check panics unless each is running: as in production, where the place may
+// be another conversation's by then. A dead caller is past that, too.
+func (v *conversation) check() {
+	switch {
+	case v.asker.inert:
+		panic(unwinding{})
+	case !v.looking:
+		panic("sim: a Conversation was used outside the function given to Ask")
+	}
+}
+
 // Sent implements env.Conversation.
 func (v *conversation) Sent(to quorum.NodeID) int {
+	v.check()
 	if t := v.target(to); t != nil {
 		return t.copies
 	}
@@ -220,6 +237,12 @@ func (v *conversation) Sent(to quorum.NodeID) int {
 
 // Add implements env.Conversation.
 func (v *conversation) Add(to ...quorum.NodeID) {
+	v.check()
+	v.ask(to)
+}
+
+// ask asks those who weren't asked yet.
+func (v *conversation) ask(to []quorum.NodeID) {
 	v.targets = slices.Grow(v.targets, len(to))
 	for _, id := range to {
 		if v.target(id) != nil {
@@ -232,6 +255,7 @@ func (v *conversation) Add(to ...quorum.NodeID) {
 
 // Redirect implements env.Conversation.
 func (v *conversation) Redirect(to quorum.NodeID, req env.Message) {
+	v.check()
 	t := v.target(to)
 	if t == nil {
 		v.targets = append(v.targets, target{id: to, p: v.asker.w.byID[to]})

@@ -477,3 +477,42 @@ func TestNoProgress(t *testing.T) {
 		})
 	}
 }
+
+// TestConversationOutsideAsk: a Conversation is of use only while the function
+// given to Ask runs. Who kept it is told so, and a caller that has died can
+// send nothing through it.
+func TestConversationOutsideAsk(t *testing.T) {
+	for _, use := range []struct {
+		name string
+		f    func(env.Conversation)
+	}{
+		{"Add", func(c env.Conversation) { c.Add("b") }},
+		{"Redirect", func(c env.Conversation) { c.Redirect("a", &number{1}) }},
+		{"Sent", func(c env.Conversation) { c.Sent("a") }},
+	} {
+		t.Run(use.name, func(t *testing.T) {
+			w := sim.New(sim.Config{})
+			defer w.Close()
+			for _, id := range []quorum.NodeID{"a", "b"} {
+				if _, err := w.AddNode(id, bootTaker); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var recovered any
+			ask := w.AddClient("p").Scope(time.Second)
+			ask.Start(func(e env.Env) error {
+				var kept env.Conversation
+				err := e.Ask([]quorum.NodeID{"a"}, &number{1}, func(c env.Conversation, _ quorum.NodeID, _ env.Message) bool {
+					kept = c
+					return true
+				})
+				defer func() { recovered = recover() }()
+				use.f(kept)
+				return err
+			})
+			if err := w.Wait(time.Minute, ask); err != nil || recovered == nil {
+				t.Errorf("Wait: %v, and the use panicked with %v; want a panic", err, recovered)
+			}
+		})
+	}
+}

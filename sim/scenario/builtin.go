@@ -29,6 +29,8 @@ func Builtins() []Scenario {
 	registers := named("registers", "registers of five nodes and eight clients, under every kind of fault", FaultKinds()...)
 	registers.Quorum = anyQuorum
 	lists := named("lists", "many keys, and lists of them", slices.Concat(crashes, network)...)
+	// A read quorum of majorities shows what is settled: any other doesn't.
+	lists.Quorum = anyQuorum
 	lists.Keys, lists.Mix = 60, Mix{Read: 10, Write: 50, Delete: 10, List: 30}
 	return []Scenario{
 		registers,
