@@ -118,3 +118,48 @@ func TestListMergesByTag(t *testing.T) {
 		}
 	}
 }
+
+// TestConfirmedIsATagsOwn: that an older tag is confirmed says nothing of a
+// larger one, whichever answer comes first. What is shown is written back.
+func TestConfirmedIsATagsOwn(t *testing.T) {
+	older, newer := record(1, "older"), record(2, "newer")
+	for _, test := range []struct {
+		name string
+		show func(l *lister, e env.Env) error
+	}{
+		{"read", func(l *lister, e env.Env) error {
+			r, err := l.registers.Read(e, "k")
+			if err == nil && r.Tag != newer.Tag {
+				err = fmt.Errorf("read %v", r.Tag)
+			}
+			return err
+		}},
+		{"list", func(l *lister, e env.Env) error {
+			_, _, _, err := l.registers.List(e, "", "", abd.MaxPage)
+			return err
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				l := newLister(t, seed, "majority", 3)
+				l.nodes[2].Crash()
+				l.has(t, 0, "k", older)
+				l.has(t, 1, "k", newer)
+				scope := l.world.AddClient("p").Scope(time.Minute)
+				scope.Start(func(e env.Env) error {
+					e.Tell([]quorum.NodeID{"n0"}, &abd.Confirm{Key: "k", Tag: older.Tag})
+					if err := e.Sleep(time.Second); err != nil {
+						return err
+					}
+					return test.show(l, e)
+				})
+				if err := l.world.Wait(2*time.Minute, scope); err != nil || scope.Err() != nil {
+					t.Fatal(err, scope.Err())
+				}
+				if d := l.nodes[0].Disk().Durable("k"); d.Tag != newer.Tag {
+					t.Errorf("seed %d: %v was shown, and the other node has %v", seed, newer.Tag, d.Tag)
+				}
+			}
+		})
+	}
+}

@@ -168,6 +168,10 @@ func TestConfirmCountsForTheStoredTagOnly(t *testing.T) {
 	if confirmed() {
 		t.Error("a confirmation outlived its tag")
 	}
+	confirm(record(3, ""))
+	if !confirmed() {
+		t.Error("the second confirmation of a key was forgotten")
+	}
 }
 
 func TestPages(t *testing.T) {
