@@ -5,8 +5,8 @@
 // with a real network, disk and clock, the simulator (package sim) with
 // simulated ones, and both treat it alike:
 //
-//	for each message that has arrived, Step it, collecting the Outs;
-//	Cut, so that the step's records become durable together;
+//	for each message that has arrived, Step it, collecting the Outs; a step
+//	  ends by cutting its records into a group, durable together or not at all;
 //	Commit, now or in the background, while further messages are stepped;
 //	let each Out go once the store is durable up to its After.
 //

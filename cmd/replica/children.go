@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -199,8 +200,10 @@ func lastLine(path string) string {
 		return err.Error()
 	}
 	last := "it said nothing"
-	for line := range bytesLines(b) {
-		last = line
+	for line := range bytes.Lines(b) {
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			last = string(text)
+		}
 	}
 	return last
 }

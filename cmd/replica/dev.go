@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"net"
 	"os"
 	"path/filepath"
@@ -249,15 +247,4 @@ func printChildren(w io.Writer, cs *children) error {
 		}
 	}
 	return t.Flush()
-}
-
-// bytesLines yields the lines of b that aren't empty.
-func bytesLines(b []byte) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for line := range bytes.Lines(b) {
-			if s := string(bytes.TrimSpace(line)); s != "" && !yield(s) {
-				return
-			}
-		}
-	}
 }
