@@ -11,7 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/env"
 	"atoll/internal/wire"
+	"atoll/quorum"
+	"atoll/replica"
 )
 
 // A message that is declared somewhere and forgotten here would be noticed
@@ -102,6 +105,55 @@ func TestKindsAreInTheirRanges(t *testing.T) {
 		byKind[kind] = typ
 	}
 }
+
+// Over one session with another node come its requests and its answers to ours.
+// What is neither in replica.IsAnswer nor taken by a node's step would get lost,
+// and what is both, to the wrong side.
+func TestEveryMessageIsARequestOrAnAnswer(t *testing.T) {
+	other, err := quorum.NewConfiguration(0, []quorum.NodeID{"n1"}, quorum.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A node that is no member refuses what it would need a store for, but not
+	// as a message that no node takes.
+	n, err := replica.New(replica.Config{Self: "n2", Configurations: quorum.Configurations{other}, MaxValue: 1}, noStore{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[bool]int)
+	for _, s := range samples() {
+		if _, ok := s.message.(*wire.Hello); ok {
+			continue // the connection's own: the transport takes it
+		}
+		out, err := n.Step(env.Address{Node: "n1", Session: 1, Conversation: 1}, s.message, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, refusal := s.message.(*env.Refused) // is taken, and for nothing
+		stepped := !refusal
+		for _, o := range out {
+			if r, ok := o.Message.(*env.Refused); ok && r.Reason == env.ReasonBadRequest {
+				stepped = false
+			}
+		}
+		if answer := replica.IsAnswer(s.message); answer == stepped {
+			t.Errorf("%T is an answer: %v, is a request that nodes take: %v; want one of the two", s.message, answer, stepped)
+		} else {
+			seen[answer]++
+		}
+	}
+	if seen[true] == 0 || seen[false] == 0 {
+		t.Errorf("saw %d answers and %d requests: the test is broken", seen[true], seen[false])
+	}
+}
+
+// noStore is a store that nothing is read from or written to.
+type noStore struct{ store }
+
+type store = replica.Store
+
+func (noStore) Cut() env.Position    { return 0 }
+func (noStore) Usage() replica.Usage { return replica.Usage{} }
 
 // The three tables (name, encoder, decoder) know the same kinds.
 func TestUnknownKind(t *testing.T) {
