@@ -46,6 +46,7 @@ var folders = []folder{
 		"bufio", "io", "text/tabwriter", // files of histories, and reports
 	}},
 	{path: "sim/scenario", pure: true, also: []string{"encoding/json", "io"}}, // scenario and plan files
+	{path: "internal/udpproxy", tests: true},
 	{path: "internal/identity"},
 	{path: "internal/transport"},
 	{path: "internal/live"},
