@@ -106,6 +106,21 @@ func TestParseSystemRefuses(t *testing.T) {
 	}
 }
 
+// FuzzParseNodeID: whatever is accepted is a node id in the one form of its
+// characters.
+func FuzzParseNodeID(f *testing.F) {
+	for _, s := range []string{"a", "n1", "-", "n" + strings.Repeat("a", quorum.MaxNodeID), "\xff", "ü"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := quorum.ParseNodeID(text)
+		plain := strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-") == "" && !strings.HasPrefix(text, "-")
+		if good := plain && text != "" && len(text) <= quorum.MaxNodeID; good != (err == nil) || good && string(id) != text {
+			t.Errorf("ParseNodeID(%q) = %q, %v", text, id, err)
+		}
+	})
+}
+
 // FuzzParseSystem: whatever is accepted has one text form, which means the
 // same, and laying it over any members returns instead of panicking.
 func FuzzParseSystem(f *testing.F) {

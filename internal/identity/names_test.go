@@ -93,3 +93,31 @@ func FuzzPeerURI(f *testing.F) {
 		}
 	})
 }
+
+// FuzzMembers: what is read as a list of members is one that a cluster can
+// begin with, and names are what folders and certificates can carry.
+func FuzzMembers(f *testing.F) {
+	f.Add("a=10.0.0.1:7400,b=host.example:7400,c=[::1]:7400")
+	f.Add("a=h:1,a=h:2")
+	f.Add("ca=h:1")
+	f.Add("=,=")
+	f.Fuzz(func(t *testing.T, text string) {
+		members, err := identity.ParseMembers(text)
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, m := range members {
+			if name, err := identity.ParseName(m.Name); err != nil || name != m.Name || seen[name] {
+				t.Errorf("%q: member %q passed: %v", text, m.Name, err)
+			}
+			if _, err := identity.ParseEndpoint(m.Address); err != nil {
+				t.Errorf("%q: address %q passed: %v", text, m.Address, err)
+			}
+			if id, err := identity.ParseClusterID(m.Name); err != nil || string(id) != m.Name {
+				t.Errorf("%q is a name and no cluster id: %v", m.Name, err)
+			}
+			seen[m.Name] = true
+		}
+	})
+}

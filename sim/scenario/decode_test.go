@@ -53,3 +53,20 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPlan: whatever a plan file holds, it is read or refused, and what is read
+// is written and read again.
+func FuzzPlan(f *testing.F) {
+	f.Add(`{"scenario": {"name": "x", "nodes": 3, "quorum": "majority"}, "seed": 1}`)
+	f.Add(`{"scenario": {"name": "x"}, "decisions": [{"at": "1s", "do": "crash", "on": ["n1"]}], "healing": [{"cluster": 1, "dead": ["n1"]}], "idle": ["p1"], "keys": ["k1"], "skip": ["p1/3"]}`)
+	f.Fuzz(func(t *testing.T, file string) {
+		p, err := scenario.ParsePlan(strings.NewReader(file))
+		if err != nil {
+			return
+		}
+		again, err := scenario.ParsePlan(strings.NewReader(string(p.JSON())))
+		if err != nil || string(again.JSON()) != string(p.JSON()) {
+			t.Errorf("%q is written as %s and read as %s, %v", file, p.JSON(), again.JSON(), err)
+		}
+	})
+}
