@@ -67,7 +67,7 @@ func newBed(ctx context.Context, s settings) (_ *bed, err error) {
 // close prints the tables of what was measured, and cleans up.
 func (b *bed) close() error {
 	var errs []error
-	if len(b.results.Runs)+len(b.results.Gaps)+len(b.results.Sustained) > 0 {
+	if !b.results.Empty() {
 		errs = append(errs, b.writeTables())
 	}
 	if b.file != nil {
@@ -124,14 +124,16 @@ func (b *bed) note(format string, args ...any) {
 // start starts a target in a folder of its own; nil without an error if it isn't
 // on this machine, which was said.
 func (b *bed) start(name string) (target.Target, error) {
-	if name == target.Atoll && b.replica == "" {
+	program := b.replica2
+	if name != target.Atoll2 {
 		if err := b.build(); err != nil {
 			return nil, err
 		}
+		program = b.replica
 	}
 	begin := time.Now()
 	t, err := target.Start(b.ctx, name, target.Config{
-		Dir: b.folder(name), Self: b.self, Replica: b.replica, Connections: b.connections, Libraries: b.libraries,
+		Dir: b.folder(name), Self: b.self, Replica: program, Connections: b.connections, Libraries: b.libraries,
 	})
 	b.started++
 	if missing, ok := errors.AsType[*target.MissingError](err); ok {
@@ -160,8 +162,11 @@ func (b *bed) discard(t target.Target) {
 	}
 }
 
-// build builds atoll's replica from the checkout.
+// build builds atoll's replica from the checkout, unless there is one already.
 func (b *bed) build() error {
+	if b.replica != "" {
+		return nil
+	}
 	root, err := checkout()
 	if err != nil {
 		return err

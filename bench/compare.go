@@ -33,7 +33,10 @@ func runCompare(ctx context.Context, args []string) error {
 
 func parseCompare(args []string) (comparison, error) {
 	var c comparison
-	fs := newFlags("compare", &c.settings, 10_000)
+	fs := newFlags("compare", &c.settings)
+	targetFlags(fs, &c.settings)
+	valueFlag(fs, &c.settings)
+	keysFlag(fs, &c.settings, 10_000)
 	opsFlag(fs, &c.ops)
 	clientsFlag(fs, &c.clients, 1, 64, 512)
 	secondsFlag(fs, &c.duration, "seconds", 3, "how long a run takes")

@@ -7,6 +7,7 @@
 //	../bin/bench compare                 # all targets, interleaved
 //	../bin/bench gap                     # what the death of a node does to writes
 //	../bin/bench sustained               # a million keys, a minute
+//	../bin/bench chaos                   # a hundred kills, and a judgement
 //	../bin/bench report FILE...          # the tables of earlier results again
 //
 // What is the same for all targets, and what can't be, is in the doc of package
@@ -38,6 +39,12 @@
 // Each target is alone on the machine, is filled with a million keys, and takes
 // random writes for a minute. The record has the writes of each second, and
 // memory and disk of each node once a second.
+//
+// # chaos
+//
+// No measurement: it kills and stops replicas of atoll, a hundred times, while
+// clients read and write, and ends with 1 unless every operation fits. Package
+// chaos says what is done and what is judged.
 //
 // # What it can't show
 //

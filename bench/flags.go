@@ -15,7 +15,8 @@ import (
 	"atoll/bench/target"
 )
 
-// settings are what the commands that measure share.
+// settings are what the commands that measure share. Not every command has a
+// flag for each.
 type settings struct {
 	targets     []string
 	value       int // bytes
@@ -23,31 +24,45 @@ type settings struct {
 	connections int
 	libraries   int
 	replica     string
+	replica2    string
 	dir         string
 	keep        bool
 	out         string
 }
 
-// newFlags returns the flags of a command, the shared ones defined.
-func newFlags(name string, s *settings, keys int) *flag.FlagSet {
+// newFlags returns the flags of a command: those that every one has.
+func newFlags(name string, s *settings) *flag.FlagSet {
 	fs := flag.NewFlagSet("bench "+name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // errors are printed by main, once; help by parse
-	s.targets = target.Names
-	fs.Func("targets", "targets to measure, of "+strings.Join(target.Names, ",")+" (default all)", listOf(&s.targets, func(t string) (string, error) {
-		if !slices.Contains(target.Names, t) {
-			return "", fmt.Errorf("no target %q", t)
-		}
-		return t, nil
-	}))
-	fs.IntVar(&s.value, "value", 100, "size of values in `bytes`")
-	fs.IntVar(&s.keys, "keys", keys, "`number` of keys")
-	fs.IntVar(&s.connections, "connections", 12, "`number` of connections that the clients of a peer share, spread over its nodes")
-	fs.IntVar(&s.libraries, "atoll-clients", 1, "`number` of instances of atoll's client library that its clients share, each connected to all nodes")
+	s.targets, s.value, s.keys, s.connections, s.libraries = target.Peers, 100, 1, 12, 1
 	fs.StringVar(&s.replica, "replica", "", "atoll's replica `program` (default: built from the checkout around the working directory)")
 	fs.StringVar(&s.dir, "dir", os.TempDir(), "`folder` to make a temporary one in for all data; its disk is what is measured")
 	fs.BoolVar(&s.keep, "keep", false, "keep the temporary folder, with the logs of all nodes")
 	fs.StringVar(&s.out, "out", "", "write results to this `file` as well, and the tables beside it, to FILE.md")
 	return fs
+}
+
+// targetFlags defines the flags of a command that measures several targets.
+func targetFlags(fs *flag.FlagSet, s *settings) {
+	fs.Func("targets", "targets to measure, of "+strings.Join(target.Names, ",")+" (default "+strings.Join(target.Peers, ",")+")", listOf(&s.targets, func(t string) (string, error) {
+		if !slices.Contains(target.Names, t) {
+			return "", fmt.Errorf("no target %q", t)
+		}
+		return t, nil
+	}))
+	fs.StringVar(&s.replica2, "replica2", "", "replica `program` of the target atoll2: another build, to be compared with atoll")
+	fs.IntVar(&s.connections, "connections", 12, "`number` of connections that the clients of a peer share, spread over its nodes")
+	fs.IntVar(&s.libraries, "atoll-clients", 1, "`number` of instances of atoll's client library that its clients share, each connected to all nodes")
+}
+
+// valueFlag and keysFlag define the flags for one size of values, and for how
+// many keys there are.
+func valueFlag(fs *flag.FlagSet, s *settings) {
+	fs.IntVar(&s.value, "value", s.value, "size of values in `bytes`")
+}
+
+func keysFlag(fs *flag.FlagSet, s *settings, keys int) {
+	fs.IntVar(&s.keys, "keys", keys, "`number` of keys")
 }
 
 // parse parses and checks the shared flags.
@@ -72,6 +87,9 @@ func (s *settings) parse(fs *flag.FlagSet, args []string) error {
 		if f.value < f.least {
 			return usagef("-%s must be at least %d, not %d", f.name, f.least, f.value)
 		}
+	}
+	if slices.Contains(s.targets, target.Atoll2) && s.replica2 == "" {
+		return usagef("the target %s needs -replica2", target.Atoll2)
 	}
 	return nil
 }
@@ -101,6 +119,15 @@ func positive(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
 		return 0, fmt.Errorf("%q is not a number above 0", s)
+	}
+	return n, nil
+}
+
+// size parses a size of values.
+func size(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%q is not a number of bytes", s)
 	}
 	return n, nil
 }
@@ -135,8 +162,13 @@ func opsFlag(fs *flag.FlagSet, to *[]load.Op) {
 	fs.Func("ops", "operations, of put,get,mixed (default all)", listOf(to, load.ParseOp))
 }
 
+// numbersFlag defines a flag for a list of numbers.
+func numbersFlag(fs *flag.FlagSet, to *[]int, name, usage string, parse func(string) (int, error), value ...int) {
+	*to = value
+	fs.Func(name, fmt.Sprintf("%s (default %s)", usage, strings.ReplaceAll(strings.Trim(fmt.Sprint(value), "[]"), " ", ",")), listOf(to, parse))
+}
+
 // clientsFlag defines the flag for numbers of clients.
 func clientsFlag(fs *flag.FlagSet, to *[]int, value ...int) {
-	*to = value
-	fs.Func("clients", fmt.Sprintf("numbers of clients (default %s)", strings.ReplaceAll(strings.Trim(fmt.Sprint(value), "[]"), " ", ",")), listOf(to, positive))
+	numbersFlag(fs, to, "clients", "numbers of clients", positive, value...)
 }

@@ -35,7 +35,10 @@ func runGap(ctx context.Context, args []string) error {
 
 func parseGap(args []string) (gaps, error) {
 	var g gaps
-	fs := newFlags("gap", &g.settings, 1000)
+	fs := newFlags("gap", &g.settings)
+	targetFlags(fs, &g.settings)
+	valueFlag(fs, &g.settings)
+	keysFlag(fs, &g.settings, 1000)
 	fs.IntVar(&g.clients, "clients", 8, "`number` of clients, each with a connection of its own")
 	secondsFlag(fs, &g.warmup, "warmup", 3, "how long to write before anything is measured")
 	secondsFlag(fs, &g.before, "before", 5, "how long to measure before the kill")

@@ -33,6 +33,7 @@ func commands() []command {
 		{"compare", "drive all targets in turn, cell by cell", runCompare},
 		{"gap", "kill a node under writes", runGap},
 		{"sustained", "write to a million keys for a minute", runSustained},
+		{"chaos", "kill and stop replicas again and again, and judge what clients saw", runChaos},
 		{"report", "print the tables of files of results", runReport},
 	}
 }

@@ -38,7 +38,10 @@ func runSustained(ctx context.Context, args []string) error {
 
 func parseSustained(args []string) (sustained, error) {
 	var s sustained
-	fs := newFlags("sustained", &s.settings, 1_000_000)
+	fs := newFlags("sustained", &s.settings)
+	targetFlags(fs, &s.settings)
+	valueFlag(fs, &s.settings)
+	keysFlag(fs, &s.settings, 1_000_000)
 	clientsFlag(fs, &s.clients, 512)
 	secondsFlag(fs, &s.duration, "seconds", 60, "how long a run takes")
 	fs.IntVar(&s.rounds, "rounds", 1, "`number` of runs of each target, each with a fresh cluster")

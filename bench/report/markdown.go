@@ -37,6 +37,17 @@ func (r *Records) WriteMarkdown(w io.Writer) error {
 		}
 		r.noise(&b, runs)
 	}
+	for _, t := range []struct {
+		n     int
+		write func(*strings.Builder)
+	}{
+		{len(r.Chaos), func(b *strings.Builder) { campaigns(b, r.Chaos) }},
+	} {
+		if t.n > 0 {
+			separate(&b)
+			t.write(&b)
+		}
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

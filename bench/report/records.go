@@ -16,6 +16,10 @@ const (
 	KindRun         = "run"
 	KindGap         = "gap"
 	KindSustained   = "sustained"
+	KindChaos       = "chaos"
+	KindSilence     = "silence"
+	KindStart       = "start"
+	KindConnections = "connections"
 	KindSummary     = "summary" // derived: not read again
 )
 
@@ -125,12 +129,134 @@ type NodeSample struct {
 	Journal int64 `json:"journal_bytes,omitempty"`
 }
 
+// Silence is one replica that can't be heard while clients go on.
+type Silence struct {
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+	Round   int    `json:"round"`
+	Op      string `json:"op"`
+	Clients int    `json:"clients"`
+	Value   int    `json:"value"`
+	// Mode is what was done to it.
+	Mode   string `json:"mode"`
+	Victim string `json:"victim"`
+	// Before nothing is wrong, during it is, after nothing is again.
+	Before Phase `json:"before"`
+	During Phase `json:"during"`
+	After  Phase `json:"after"`
+}
+
+// Phase is what clients saw in a stretch of time.
+type Phase struct {
+	PerSecond float64 `json:"ops_per_s"`
+	P50       float64 `json:"p50_ms"`
+	P99       float64 `json:"p99_ms"`
+	P999      float64 `json:"p999_ms"`
+	// Max is the longest operation, and Stall the longest time in which no
+	// operation of any client was done.
+	Max    float64 `json:"max_ms"`
+	Stall  float64 `json:"max_stall_ms"`
+	Errors uint64  `json:"errors"`
+	First  string  `json:"first_error,omitempty"`
+}
+
+// Start is one start of a replica that has keys, alone in its cluster.
+type Start struct {
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+	Round   int    `json:"round"`
+	Keys    int    `json:"keys"`
+	Value   int    `json:"value"`
+	// Unapplied is how many records were in the journal only, so that the start
+	// had to read them from there, and Journal the bytes of its files.
+	Unapplied int64 `json:"unapplied"`
+	Journal   int64 `json:"journal_bytes"`
+	// Disk is the length of all its files before the start.
+	Disk int64 `json:"disk_bytes"`
+	// Ready is the time from the start of the process until it serves, First
+	// until a client that was there all along had an answer.
+	Ready float64 `json:"ready_ms"`
+	First float64 `json:"first_answer_ms"`
+	// CPU is what the process used of a processor until it served.
+	CPU float64 `json:"cpu_s"`
+	// Memory when it served, and after Loaded seconds of reads and writes.
+	Resident        int64   `json:"rss_bytes"`
+	Anonymous       int64   `json:"rss_anonymous_bytes"`
+	LoadedResident  int64   `json:"loaded_rss_bytes"`
+	LoadedAnonymous int64   `json:"loaded_rss_anonymous_bytes"`
+	Loaded          float64 `json:"loaded_s"`
+	LoadedPerSecond float64 `json:"loaded_ops_per_s"`
+}
+
+// Connections is a run whose clients are in processes of their own, each with
+// connections of its own.
+type Connections struct {
+	Run
+	Processes int `json:"processes"`
+	// Connecting is how long it took until all clients were connected.
+	Connecting float64 `json:"connecting_s"`
+	// Resident is the memory of all the target's nodes with all clients
+	// connected, before the run, in bytes; Empty that of before the first.
+	Empty    int64 `json:"empty_rss_bytes"`
+	Resident int64 `json:"rss_bytes"`
+}
+
+// Chaos is one campaign of killing and stopping replicas.
+type Chaos struct {
+	Kind     string  `json:"kind"`
+	Version  string  `json:"version"`
+	Seed     uint64  `json:"seed"`
+	Replicas int     `json:"replicas"`
+	Clients  int     `json:"clients"`
+	Seconds  float64 `json:"seconds"`
+	// How many times one, two or all replicas were killed at once, and one
+	// while it started; Processes is how many were killed altogether.
+	One       int `json:"killed_one"`
+	Two       int `json:"killed_two"`
+	All       int `json:"killed_all"`
+	Starting  int `json:"killed_starting"`
+	Processes int `json:"killed_processes"`
+	// How many times replicas were stopped for a while, and second processes
+	// refused.
+	Stopped      int     `json:"stopped"`
+	Twins        int     `json:"twins"`
+	SlowestStart float64 `json:"slowest_start_ms"`
+	// What clients were told.
+	Operations int    `json:"operations"`
+	Puts       uint64 `json:"puts"`
+	Gets       uint64 `json:"gets"`
+	Deletes    uint64 `json:"deletes"`
+	Failed     uint64 `json:"failed"`
+	Unknown    uint64 `json:"unknown"`
+	Resumed    uint64 `json:"resumed"`
+	Surprising uint64 `json:"failed_with_a_quorum"`
+	// Keys were read at the end. Of those written once, so many writes were
+	// acknowledged or stayed unknown, and of the latter so many were there.
+	Keys        int `json:"keys"`
+	OnceAcked   int `json:"once_acked"`
+	OnceUnknown int `json:"once_unknown"`
+	OnceThere   int `json:"once_unknown_there"`
+	// What went wrong.
+	Complaints int    `json:"complaints"`
+	Violation  string `json:"violation,omitempty"`
+	Error      string `json:"error,omitempty"`
+}
+
 // Records is what was read.
 type Records struct {
 	Environments []Environment
 	Runs         []Run
 	Gaps         []Gap
+	Silences     []Silence
 	Sustained    []Sustained
+	Starts       []Start
+	Connections  []Connections
+	Chaos        []Chaos
+}
+
+// Empty reports whether nothing was measured.
+func (r *Records) Empty() bool {
+	return len(r.Runs)+len(r.Gaps)+len(r.Silences)+len(r.Sustained)+len(r.Starts)+len(r.Connections)+len(r.Chaos) == 0
 }
 
 // Read adds the records of a file to those of r. It skips lines that don't
@@ -169,6 +295,14 @@ func (r *Records) add(line []byte) error {
 		return decode(line, &r.Gaps)
 	case KindSustained:
 		return decode(line, &r.Sustained)
+	case KindChaos:
+		return decode(line, &r.Chaos)
+	case KindSilence:
+		return decode(line, &r.Silences)
+	case KindStart:
+		return decode(line, &r.Starts)
+	case KindConnections:
+		return decode(line, &r.Connections)
 	case KindSummary:
 		return nil
 	case "":

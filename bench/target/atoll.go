@@ -1,7 +1,6 @@
 package target
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -23,43 +21,26 @@ const (
 )
 
 type atoll struct {
-	nodes   []*Process
+	*Cluster
 	config  client.Config
 	clients []*client.Client
-	version string
 }
 
 func startAtoll(ctx context.Context, cfg Config) (_ Target, err error) {
-	t := &atoll{}
+	cluster, err := CreateCluster(ctx, ClusterConfig{Dir: cfg.Dir, Program: cfg.Replica, Members: nodes})
+	if err != nil {
+		return nil, err
+	}
+	t := &atoll{Cluster: cluster}
 	defer func() {
 		if err != nil {
 			t.Stop()
 		}
 	}()
-	if t.version, err = replicaVersion(ctx, cfg.Replica); err != nil {
+	if err := cluster.LaunchAll(ctx); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts("udp", nodes)
-	if err != nil {
-		return nil, err
-	}
-	var members []string
-	for i, a := range addresses(ports) {
-		members = append(members, memberName(i)+"="+a)
-	}
-	if _, err := replica(ctx, cfg.Replica, "init", "--members", strings.Join(members, ","), "--data-dir", cfg.Dir); err != nil {
-		return nil, err
-	}
-	for i := range nodes {
-		p, err := launchReplica(ctx, cfg, memberName(i))
-		if p != nil {
-			t.nodes = append(t.nodes, p)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if t.config, err = client.LoadContext(filepath.Join(cfg.Dir, "client.json")); err != nil {
+	if t.config, err = cluster.ClientConfig(); err != nil {
 		return nil, err
 	}
 	for range cfg.Libraries {
@@ -69,45 +50,7 @@ func startAtoll(ctx context.Context, cfg Config) (_ Target, err error) {
 		}
 		t.clients = append(t.clients, c)
 	}
-	return t, eventually(ctx, t.nodes, func(ctx context.Context) error { return t.Client(0).Put(ctx, "ready", nil) })
-}
-
-// memberName: a, b, c, as `replica dev` names them.
-func memberName(i int) string { return string(rune('a' + i)) }
-
-// launchReplica starts a member and returns when it serves.
-func launchReplica(ctx context.Context, cfg Config, name string) (*Process, error) {
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer write.Close()
-	cmd := exec.Command(cfg.Replica, "run", "--data-dir", filepath.Join(cfg.Dir, name), "--metrics", "127.0.0.1:0", "--until-eof", "--output", "json")
-	cmd.Env = plainEnvironment()
-	p, err := launch(cfg.Dir, name, cmd, write)
-	if err != nil {
-		read.Close()
-		return nil, err
-	}
-	p.Journal = filepath.Join(p.Dir, "journal")
-	serves := make(chan error, 1)
-	go func() {
-		defer read.Close()
-		lines := bufio.NewReader(read)
-		_, err := lines.ReadBytes('\n')
-		serves <- err
-		_, _ = io.Copy(io.Discard, lines)
-	}()
-	select {
-	case err := <-serves:
-		if err != nil {
-			<-p.done // it ended instead, and said why
-			return p, Ended([]*Process{p})
-		}
-		return p, nil
-	case <-ctx.Done():
-		return p, fmt.Errorf("replica %s doesn't serve: %w", name, ctx.Err())
-	}
+	return t, eventually(ctx, t.Nodes(), func(ctx context.Context) error { return t.Client(0).Put(ctx, "ready", nil) })
 }
 
 // replica runs a command of atoll's program to its end.
@@ -165,17 +108,16 @@ func (t *atoll) Fill(ctx context.Context, keys []string, value []byte) error {
 
 // Victim: no node is more important than another.
 func (t *atoll) Victim(_ context.Context, run int) (int, bool, error) {
-	return run % len(t.nodes), false, nil
+	return run % nodes, false, nil
 }
 
-func (t *atoll) Nodes() []*Process { return t.nodes }
-func (t *atoll) Version() string   { return t.version }
+func (t *atoll) Version() string { return t.Cluster.Version }
 
 func (t *atoll) Stop() {
 	for _, c := range t.clients {
 		_ = c.Close()
 	}
-	killAll(t.nodes)
+	t.Cluster.Stop()
 }
 
 type atollClient struct{ c *client.Client }

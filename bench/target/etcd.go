@@ -16,6 +16,10 @@ import (
 	"atoll/bench/load"
 )
 
+// etcdQuota is how large a database may get, in bytes. It keeps all versions,
+// and would refuse writes from 2 GiB on, which large values fill in a minute.
+const etcdQuota = 32 << 30
+
 type etcd struct {
 	nodes       []*Process
 	endpoints   []string
@@ -68,6 +72,7 @@ func runEtcd(n nodeSpec) (stop func(), err error) {
 	cfg.ListenPeerUrls = []url.URL{loopbackURL("http", n.Peers[n.Index])}
 	cfg.AdvertiseClientUrls, cfg.AdvertisePeerUrls = cfg.ListenClientUrls, cfg.ListenPeerUrls
 	cfg.MaxRequestBytes = maxRequest
+	cfg.QuotaBackendBytes = etcdQuota
 	cfg.LogLevel = "error"
 	e, err := embed.StartEtcd(cfg)
 	if err != nil {

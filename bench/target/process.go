@@ -33,8 +33,8 @@ type Process struct {
 	done  chan struct{} // closed when it has ended
 }
 
-// launch starts a node. What it prints goes to dir/name.log; its standard
-// output to output instead, if that isn't nil.
+// launch starts a node. What it prints is added to dir/name.log; its standard
+// output goes to output instead, if that isn't nil.
 //
 // It is in a process group of its own, so that Ctrl-C at the terminal reaches
 // only this process, which then ends it. PDEATHSIG is tied to the thread that
@@ -42,7 +42,7 @@ type Process struct {
 // which none does here.
 func launch(dir, name string, cmd *exec.Cmd, output io.Writer) (*Process, error) {
 	p := &Process{Name: name, Dir: filepath.Join(dir, name), cmd: cmd, log: filepath.Join(dir, name+".log"), done: make(chan struct{})}
-	log, err := os.Create(p.log)
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -71,6 +71,13 @@ func (p *Process) Kill() {
 	<-p.done
 	p.input.Close()
 }
+
+// Pause stops the process where it is, as an overloaded host or a suspended
+// virtual machine does, until Resume.
+func (p *Process) Pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume lets it go on.
+func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
 // Ended returns an error if one of the processes has ended, with the last that
 // it printed.

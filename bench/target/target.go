@@ -34,13 +34,19 @@ const (
 // Names of the targets that there are.
 const (
 	Atoll = "atoll"
-	Etcd  = "etcd"
-	NATS  = "nats"
-	ZK    = "zk"
+	// Atoll2 is another build of atoll, to be compared with the first.
+	Atoll2 = "atoll2"
+	Etcd   = "etcd"
+	NATS   = "nats"
+	ZK     = "zk"
 )
 
-// Names are all of them: atoll, then its peers.
-var Names = []string{Atoll, Etcd, NATS, ZK}
+// Names are all of them; Peers those that are compared unless another choice is
+// made: atoll, then what users would pick instead.
+var (
+	Names = []string{Atoll, Atoll2, Etcd, NATS, ZK}
+	Peers = []string{Atoll, Etcd, NATS, ZK}
+)
 
 // Config says how to start a target.
 type Config struct {
@@ -88,7 +94,7 @@ func (e *MissingError) Error() string { return e.What }
 // Start starts the named target and returns when it takes writes.
 func Start(ctx context.Context, name string, cfg Config) (Target, error) {
 	start, ok := map[string]func(context.Context, Config) (Target, error){
-		Atoll: startAtoll, Etcd: startEtcd, NATS: startNATS, ZK: startZK,
+		Atoll: startAtoll, Atoll2: startAtoll, Etcd: startEtcd, NATS: startNATS, ZK: startZK,
 	}[name]
 	if !ok {
 		return nil, fmt.Errorf("no target %q: %s", name, strings.Join(Names, ", "))
