@@ -35,6 +35,15 @@
 // time, and what the step sent leaves as soon as the disk is durable up to its
 // position.
 //
+// A node whose stepper has tasks ([Tasked]) runs them in each of its lives, from
+// its boot on, by the rule of replica.Task by which production runs them: one
+// that returns is started again after replica.TaskPause of the node's clock. What
+// a task asks its own node arrives at once, over a way on which nothing is lost
+// or intercepted, and is stepped, and answered when the disk is durable, as
+// everybody's. A crash ends the tasks where they wait. A world with a task that
+// sleeps and wakes has always something left to happen: Wait and RunFor end by
+// what they wait for, and by their time.
+//
 // What is asked is bound to a connection, of which there is one between any
 // two processes that live and are on the network. When it ends, the far end
 // has forgotten whom to answer, and when there is a new one, whatever waits is

@@ -92,6 +92,8 @@ const (
 	Synced
 	// Failed: a node's step returned an error, and the node is down.
 	Failed
+	// TaskAgain: a node's task has returned, and is started again.
+	TaskAgain
 )
 
 // Observation is something that happened in a world.
@@ -101,6 +103,10 @@ type Observation struct {
 	Transit
 	// Process is the node, where it is about one.
 	Process *Process
+	// Task is the name of a task, where it is about one, and Err what it
+	// returned.
+	Task string
+	Err  error
 }
 
 // A connection is there between any two processes that live and are on the

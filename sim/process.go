@@ -7,6 +7,7 @@ import (
 
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/replica"
 	"atoll/tags"
 )
 
@@ -16,9 +17,15 @@ type Stepper interface {
 	Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error)
 }
 
+// Tasked is a Stepper whose node does more than answer. The tasks are started
+// in each life of the node, when it serves, and run as replica.Task says.
+type Tasked interface {
+	Tasks() []replica.Task
+}
+
 // Boot builds a node's stepper when its process starts, for the first time or
-// again. p.Disk is the store that the node had before. It may start tasks,
-// with p.Scope.
+// again. p.Disk is the store that the node had before. If the stepper is
+// Tasked, its tasks are started then.
 type Boot func(p *Process) (Stepper, error)
 
 // Process is a node, or a client: a process without a disk and a stepper. It
@@ -147,7 +154,23 @@ func (p *Process) Restart() error {
 	}
 	p.stepper = stepper
 	p.w.back(p)
+	if t, ok := stepper.(Tasked); ok {
+		for _, task := range t.Tasks() {
+			p.keep(task)
+		}
+	}
 	return nil
+}
+
+// keep runs a task for as long as the present life lasts.
+func (p *Process) keep(t replica.Task) {
+	p.Scope(0).Start(func(e env.Env) error {
+		return t.Keep(e, func(ended error) {
+			if p.w.cfg.Observe != nil {
+				p.w.cfg.Observe(Observation{What: TaskAgain, Process: p, Task: t.Name, Err: ended})
+			}
+		})
+	})
 }
 
 // identity returns the random part of the operation ids of a life.

@@ -175,7 +175,9 @@ func (w *World) At(d time.Duration, f func()) {
 // ErrLimit is returned by Wait when the time is over.
 var ErrLimit = errors.New("sim: not done within the time")
 
-// ErrQuiet is returned by Wait when nothing will ever happen again.
+// ErrQuiet is returned by Wait when nothing will ever happen again. In a world
+// in which a node has a task that comes back to something now and then, that
+// is never.
 var ErrQuiet = errors.New("sim: not done, and nothing is left to happen")
 
 // NoProgress is what a world panics with when a million things and more have

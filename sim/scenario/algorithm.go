@@ -22,7 +22,8 @@ type Algorithm interface {
 	// Traits says what may be expected of it.
 	Traits() Traits
 	// Node returns the step of a node over its store. It is called in each
-	// life of the node: what is to last must be in the store.
+	// life of the node: what is to last must be in the store. Where the
+	// stepper is sim.Tasked, its tasks run in that life, as in production.
 	Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper, error)
 	// Client returns the operations of a client. It is called in each life
 	// of the client, which does one operation after another.

@@ -36,7 +36,7 @@ const maxQuorums = 128
 // readBack reads every key through every minimal read quorum, as if the power
 // of all nodes was cut now and all came back. Each quorum has a world of its
 // own, so that one reading doesn't hide by its write-back what the next would
-// miss.
+// miss. In these worlds nodes run no tasks, which could do the same.
 func (r *run) readBack() {
 	if !r.traits.Tags || r.traits.Needs == nil {
 		return // then nothing tells an old value from a new one; the last reads must do
@@ -72,7 +72,8 @@ func (c *cluster) readThrough(q, able quorum.Set) {
 		boot := func(p *sim.Process) (sim.Stepper, error) {
 			*p.Disk() = *n.p.Disk().Image()
 			p.Disk().Free()
-			return r.algorithm.Node(c.told, p.ID(), p.Disk())
+			stepper, err := r.algorithm.Node(c.told, p.ID(), p.Disk())
+			return untasked{stepper}, err
 		}
 		if _, err := w.AddNode(n.p.ID(), boot); err != nil {
 			r.violate("boot", nil, "%v", err)
@@ -94,6 +95,9 @@ func (c *cluster) readThrough(q, able quorum.Set) {
 		r.violate("liveness", nil, "reading back through %s: %v", c.names(q), err)
 	}
 }
+
+// untasked is a stepper whose node does nothing but answer.
+type untasked struct{ sim.Stepper }
 
 func (c *cluster) readOne(e env.Env, reader Client, g *register, q quorum.Set) {
 	r := c.r

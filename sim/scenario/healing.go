@@ -90,14 +90,29 @@ func (r *run) heal() {
 	}
 	for _, c := range r.clusters {
 		for _, n := range c.nodes {
-			for _, cl := range c.clients {
-				if deaf[string(n.x.p.ID())] {
-					r.w.Cut(cl.x.p, n.x.p)
-				}
-				if mute[string(n.x.p.ID())] {
-					r.w.Cut(n.x.p, cl.x.p)
-				}
-			}
+			c.cutOff(n, deaf[string(n.p.ID())], mute[string(n.p.ID())])
+		}
+	}
+}
+
+// cutOff cuts a node off from the clients and from the other nodes, which may
+// have tasks that talk to it: deaf, what comes is lost, mute, what it sends.
+func (c *cluster) cutOff(n *node, deaf, mute bool) {
+	var others []*process
+	for _, cl := range c.clients {
+		others = append(others, cl.x)
+	}
+	for _, m := range c.nodes {
+		if m != n {
+			others = append(others, m.x)
+		}
+	}
+	for _, x := range others {
+		if deaf {
+			c.r.w.Cut(x.p, n.p)
+		}
+		if mute {
+			c.r.w.Cut(n.p, x.p)
 		}
 	}
 }

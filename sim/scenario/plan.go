@@ -79,9 +79,9 @@ type Healing struct {
 	Cluster int `json:"cluster"` // from 1
 	// Dead nodes are down.
 	Dead []string `json:"dead,omitempty"`
-	// Deaf nodes are up, and nothing that clients send reaches them.
+	// Deaf nodes are up, and nothing that others send reaches them.
 	Deaf []string `json:"deaf,omitempty"`
-	// Mute nodes are up, and nothing that they send reaches clients.
+	// Mute nodes are up, and nothing that they send reaches others.
 	Mute []string `json:"mute,omitempty"`
 }
 
