@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"atoll/env"
 	"atoll/quorum"
 )
 
@@ -40,6 +41,8 @@ type QuorumError struct {
 type NodeError struct {
 	Node quorum.NodeID
 	Text string
+	// Refused is what Text is made of, nil if the node is silent.
+	Refused *env.Refused
 }
 
 // Error names each node and what it said.

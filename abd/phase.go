@@ -101,7 +101,7 @@ func (p *phase) scopeEnded(u *env.Unfinished) error {
 	for _, t := range u.Targets {
 		p.sent = p.sent || t.Sent && !believed
 		if !t.Answered {
-			q.Nodes = append(q.Nodes, NodeError{t.Node, t.Silence()})
+			q.Nodes = append(q.Nodes, NodeError{Node: t.Node, Text: t.Silence()})
 		}
 	}
 	return p.blame(q)
@@ -122,7 +122,7 @@ func (p *phase) allRefused(cs quorum.Configurations) error {
 // blame adds the refusals to q and sorts what it says by node.
 func (p *phase) blame(q *QuorumError) error {
 	for _, r := range p.refusals {
-		q.Nodes = append(q.Nodes, NodeError{r.node, r.refused.Error()})
+		q.Nodes = append(q.Nodes, NodeError{Node: r.node, Text: r.refused.Error(), Refused: r.refused})
 	}
 	slices.SortFunc(q.Nodes, func(a, b NodeError) int { return strings.Compare(string(a.Node), string(b.Node)) })
 	return q

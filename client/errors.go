@@ -65,6 +65,8 @@ type MemberError struct {
 	ID   quorum.NodeID
 	Name string
 	Text string
+	// Refused is what Text is made of, nil if the member is silent.
+	Refused *env.Refused
 }
 
 // Error names each member and what it said.
@@ -163,7 +165,7 @@ func (c *Client) writeFailure(s scope, op abd.Operation, err error) error {
 func (c *Client) blamed(q *abd.QuorumError) []MemberError {
 	members := make([]MemberError, len(q.Nodes))
 	for i, n := range q.Nodes {
-		members[i] = MemberError{ID: n.Node, Name: c.name(n.Node), Text: withoutNode(n.Text, n.Node)}
+		members[i] = MemberError{ID: n.Node, Name: c.name(n.Node), Text: withoutNode(n.Text, n.Node), Refused: n.Refused}
 	}
 	slices.SortFunc(members, func(a, b MemberError) int { return strings.Compare(a.label(), b.label()) })
 	return members

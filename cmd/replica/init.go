@@ -54,11 +54,12 @@ func initCommand() *urfave.Command {
 		Name:    "init",
 		Purpose: "write the folders of a new cluster's members",
 		Details: `Makes the cluster's CA, a folder for each member to carry to its host, where
-"replica run --data-dir" starts it, and a context file for clients:
+"replica run --data-dir" starts it, and context files:
 
   FOLDER/ca/           the CA; keep it safe, no node needs it
   FOLDER/NAME/         a member's identity, certificate and empty store
-  FOLDER/client.json   endpoints and a client certificate
+  FOLDER/client.json   endpoints and a client's certificate: reads and writes
+  FOLDER/admin.json    the same of an admin, who may also change the cluster
 
 It writes all of it or nothing. With one member it is a cluster of one.`,
 		Examples: []string{
@@ -159,6 +160,7 @@ func printCluster(c *urfave.Context, dir string, cluster identity.ClusterFile) e
 		return cli.PrintJSON(c.App.Writer, map[string]any{
 			"cluster": cluster.Cluster, "quorum": cluster.Quorum, "max_value": cluster.MaxValue,
 			"members": lines, "ca": filepath.Join(dir, "ca"), "context": filepath.Join(dir, identity.FileContext),
+			"admin_context": filepath.Join(dir, identity.FileAdmin),
 		})
 	}
 	t := cli.NewTable(c.App.Writer, "NAME", "ID", "ADDRESS", "FOLDER")
@@ -170,7 +172,7 @@ func printCluster(c *urfave.Context, dir string, cluster identity.ClusterFile) e
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(c.App.Writer, "\ncluster %s, quorum %s\nclients: export ATOLL_CONTEXT=%s\n",
-		cluster.Cluster, cluster.Quorum, filepath.Join(dir, identity.FileContext))
+	_, err = fmt.Fprintf(c.App.Writer, "\ncluster %s, quorum %s\nclients: export ATOLL_CONTEXT=%s\nadmins: export ATOLL_CONTEXT=%s\n",
+		cluster.Cluster, cluster.Quorum, filepath.Join(dir, identity.FileContext), filepath.Join(dir, identity.FileAdmin))
 	return err
 }

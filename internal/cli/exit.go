@@ -126,8 +126,15 @@ func class(c identity.Class, code int) exitRule {
 }
 
 // denied matches the refusal of a node that says that our role doesn't allow
-// what we asked.
+// what we asked, also where that is why there was no quorum.
 func denied(err error) bool {
+	if q, ok := errors.AsType[*client.NoQuorumError](err); ok {
+		for _, m := range q.Members {
+			if m.Refused != nil && m.Refused.Reason == env.ReasonDenied {
+				return true
+			}
+		}
+	}
 	r, ok := errors.AsType[*env.Refused](err)
 	return ok && r.Reason == env.ReasonDenied
 }
@@ -145,6 +152,7 @@ func exitRules() []exitRule {
 		is(client.ErrNotFound, ExitNotFound),
 		as[*NotFoundError](ExitNotFound),
 		as[*client.UnknownError](ExitUnknown),
+		{denied, ExitDenied},
 		as[*client.NoQuorumError](ExitNoQuorum),
 
 		// Who we are, and whom we met.
@@ -152,7 +160,6 @@ func exitRules() []exitRule {
 		class(identity.Precondition, ExitPrecondition),
 		class(identity.Certificate, ExitDenied),
 		as[*transport.WrongNodeError](ExitDamaged),
-		{denied, ExitDenied},
 
 		// What this machine has.
 		as[*store.DamageError](ExitDamaged),

@@ -16,8 +16,11 @@ import (
 	"atoll/quorum"
 )
 
-// clientName is the name in the certificate of the first client.
-const clientName = "client"
+// The names in the certificates of the first client and the first admin.
+const (
+	clientName = "client"
+	adminName  = "admin"
+)
 
 // Spec says what cluster to make.
 type Spec struct {
@@ -84,8 +87,8 @@ func checkMembers(members []MemberSpec) error {
 	return nil
 }
 
-// CreateCluster makes a cluster: its CA, a folder for each member, and a
-// context file for a client (see the package's page). It returns the cluster
+// CreateCluster makes a cluster: its CA, a folder for each member, and
+// context files for a client and an admin (see the package's page). It returns the cluster
 // file.
 //
 // dir must not exist, or be empty. Everything is made in a folder beside it
@@ -311,7 +314,10 @@ func (b *builder) build(dir string) error {
 			return fmt.Errorf("making the folder of member %q: %w", m.Name, err)
 		}
 	}
-	return b.buildContext(filepath.Join(dir, FileContext), clientName)
+	if err := b.buildContext(filepath.Join(dir, FileContext), RoleClient, clientName); err != nil {
+		return err
+	}
+	return b.buildContext(filepath.Join(dir, FileAdmin), RoleAdmin, adminName)
 }
 
 // finish has the members' stores made, and syncs the folders.
@@ -362,15 +368,15 @@ func (b *builder) buildMember(dir string, m Member) error {
 		}
 	}
 	// For the operator on this host: a node's own certificate is no client's.
-	return b.buildContext(filepath.Join(dir, FileContext), m.Name)
+	return b.buildContext(filepath.Join(dir, FileContext), RoleClient, m.Name)
 }
 
-func (b *builder) buildContext(path, name string) error {
+func (b *builder) buildContext(path string, role Role, name string) error {
 	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return fmt.Errorf("making a key: %w", err)
 	}
-	cert, key, err := b.issue(RoleClient, name, private)
+	cert, key, err := b.issue(role, name, private)
 	if err != nil {
 		return err
 	}

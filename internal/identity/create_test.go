@@ -71,8 +71,12 @@ func TestCreateCluster(t *testing.T) {
 	if self := must[*identity.Credentials](t)(c.Credentials()).Self(); self.Role != identity.RoleClient {
 		t.Errorf("the context is of %v", self)
 	}
+	c = must[identity.Context](t)(identity.LoadContext(filepath.Join(dir, identity.FileAdmin)))
+	if self := must[*identity.Credentials](t)(c.Credentials()).Self(); self.Role != identity.RoleAdmin {
+		t.Errorf("the admin's context is of %v", self)
+	}
 	for path, want := range map[string]os.FileMode{
-		".": 0o700, "ca": 0o700, "a": 0o700, "ca/ca.key": 0o600, "a/node.key": 0o600, "client.json": 0o600,
+		".": 0o700, "ca": 0o700, "a": 0o700, "ca/ca.key": 0o600, "a/node.key": 0o600, "client.json": 0o600, "admin.json": 0o600,
 	} {
 		info := must[os.FileInfo](t)(os.Stat(filepath.Join(dir, path)))
 		if got := info.Mode().Perm(); got != want {

@@ -30,6 +30,7 @@
 //	             ca.crt node.crt node.key          its host; its store is put in there, too
 //	             client.json                       a context file for the operator on that host
 //	D/client.json                                  a context file: endpoints and credentials
+//	D/admin.json                                   the same, of whoever changes the cluster
 //
 // and [OpenFolder] opens D/NAME if everything in it is whole and belongs
 // together, or says in one line which file is wrong and what to do about it.

@@ -55,6 +55,7 @@ func ExampleCreateCluster() {
 	// a/identity.json
 	// a/node.crt
 	// a/node.key
+	// admin.json
 	// b/ca.crt
 	// b/client.json
 	// b/cluster.json

@@ -16,8 +16,8 @@ import (
 	"atoll/quorum"
 )
 
-// Names of files: of what a member's folder holds, and of the context file
-// that CreateCluster writes for a client.
+// Names of files: of what a member's folder holds, and of the context files
+// that CreateCluster writes for a client and for an admin.
 const (
 	FileIdentity    = "identity.json"
 	FileCluster     = "cluster.json"
@@ -25,6 +25,7 @@ const (
 	FileCertificate = "node.crt"
 	FileKey         = "node.key"
 	FileContext     = "client.json"
+	FileAdmin       = "admin.json"
 
 	fileCAKey = "ca.key"
 )

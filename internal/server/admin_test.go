@@ -77,7 +77,7 @@ func TestMetrics(t *testing.T) {
 	slices.Sort(names)
 	// Dashboards depend on these: docs/OPERATIONS.md lists them.
 	want := []string{
-		"atoll_answers_dropped_total", "atoll_certificate_expiry_seconds", "atoll_disk_bytes", "atoll_held_answers",
+		"atoll_answers_dropped_total", "atoll_certificate_expiry_seconds", "atoll_denied_total", "atoll_disk_bytes", "atoll_held_answers",
 		"atoll_inbox_messages", "atoll_journal_sync_seconds_count", "atoll_journal_sync_seconds_sum", "atoll_keys",
 		"atoll_messages_total", "atoll_tombstones", "atoll_turns_total",
 	}

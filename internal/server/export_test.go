@@ -1,6 +1,10 @@
 package server
 
-import "atoll/internal/store"
+import (
+	"atoll/env"
+	"atoll/internal/identity"
+	"atoll/internal/store"
+)
 
 // Disk is what the server needs of a store.
 type Disk = disk
@@ -13,5 +17,18 @@ func (c *Config) WrapDisk(wrap func(Disk) Disk) {
 			return nil, err
 		}
 		return wrap(d), nil
+	}
+}
+
+// MaySend reports whether a role may send a message to a node.
+func MaySend(role identity.Role, m env.Message) bool { return senders(m).has(role) }
+
+// NodesOnly has the server take the messages that match from nodes only.
+func (c *Config) NodesOnly(match func(env.Message) bool) {
+	c.senders = func(m env.Message) roles {
+		if match(m) {
+			return nodes
+		}
+		return senders(m)
 	}
 }

@@ -2,6 +2,9 @@ package server_test
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -137,9 +140,15 @@ func (n node) client() *client.Client {
 	return c
 }
 
+// credentials are those of the cluster's first client.
 func (n node) credentials() *identity.Credentials {
 	n.t.Helper()
-	f, err := identity.LoadContext(filepath.Join(n.dir, identity.FileContext))
+	return n.contextCredentials(identity.FileContext)
+}
+
+func (n node) contextCredentials(file string) *identity.Credentials {
+	n.t.Helper()
+	f, err := identity.LoadContext(filepath.Join(n.dir, file))
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -177,12 +186,44 @@ func (p *peer) Messages(_ *transport.Session, in []transport.Incoming) {
 	}
 }
 
-// dial connects a peer, which reads nothing before hold is closed, if it
+// issue makes credentials of a role for a new key.
+func (n node) issue(role identity.Role) *identity.Credentials {
+	n.t.Helper()
+	ca, err := identity.LoadCA(filepath.Join(n.dir, "ca"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	certificate, err := ca.Issue(identity.Request{Role: role, Name: "other", Key: public, Now: time.Now()})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	c, err := identity.ParseCredentials(ca.Certificate(), certificate, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return c
+}
+
+// dial connects a client, which reads nothing before hold is closed, if it
 // isn't nil.
 func (n node) dial(hold chan struct{}) *peer {
 	n.t.Helper()
+	return n.dialAs(n.credentials(), hold)
+}
+
+// dialAs connects whoever the credentials are of.
+func (n node) dialAs(credentials *identity.Credentials, hold chan struct{}) *peer {
+	n.t.Helper()
 	p := &peer{t: n.t, in: make(chan transport.Incoming, 1000), down: make(chan error, 1), hold: hold}
-	tr, err := transport.New(transport.Config{Credentials: n.credentials(), Handler: p})
+	tr, err := transport.New(transport.Config{Credentials: credentials, Handler: p})
 	if err != nil {
 		n.t.Fatal(err)
 	}

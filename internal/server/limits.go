@@ -31,6 +31,9 @@ const (
 	// about, and certificateCheck how often that is looked at.
 	certificateWarning = 30 * 24 * time.Hour
 	certificateCheck   = time.Hour
+	// denialLogEvery is the least time between two lines in the log about
+	// messages that their sender's role doesn't allow.
+	denialLogEvery = time.Second
 	// shutdownGrace bounds how long the metrics listener may take to close.
 	shutdownGrace = time.Second
 )

@@ -13,6 +13,7 @@ type metrics struct {
 	messages prometheus.Counter
 	turns    prometheus.Counter
 	dropped  prometheus.Counter
+	denied   prometheus.Counter
 	syncs    prometheus.Histogram
 }
 
@@ -22,6 +23,7 @@ func newMetrics(s *Server) *metrics {
 		messages: prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_messages_total", Help: "Messages that the node has stepped."}),
 		turns:    prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_turns_total", Help: "Turns of the loop: messages per turn is the batching."}),
 		dropped:  prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_answers_dropped_total", Help: "Answers that their session couldn't take."}),
+		denied:   prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_denied_total", Help: "Messages that their sender's role doesn't allow."}),
 		syncs: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "atoll_journal_sync_seconds",
 			Help:    "How long the journal's write and sync took.",
@@ -31,7 +33,7 @@ func newMetrics(s *Server) *metrics {
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	m.registry.MustRegister(m.messages, m.turns, m.dropped, m.syncs,
+	m.registry.MustRegister(m.messages, m.turns, m.dropped, m.denied, m.syncs,
 		gauge("atoll_inbox_messages", "Messages that wait for the loop.", func() float64 { return float64(s.inbox.len()) }),
 		gauge("atoll_held_answers", "Answers that wait for the disk.", func() float64 { return float64(s.held.len()) }),
 		gauge("atoll_keys", "Registers that have a value.", func() float64 { return float64(s.store.Usage().Keys) }),

@@ -40,7 +40,10 @@ type Config struct {
 	// Rules breaks rules; only tests set it.
 	Rules replica.Rules
 
-	openStore func(store.Config) (disk, error) // seam of this package's tests
+	// Seams of this package's tests. senders is the table of who may send
+	// what.
+	openStore func(store.Config) (disk, error)
+	senders   func(env.Message) roles
 }
 
 // disk is what the server needs of a store.
@@ -68,6 +71,8 @@ type Server struct {
 	inbox     *inbox
 	held      *held
 	metrics   *metrics
+	senders   func(env.Message) roles
+	denials   denials
 	admin     *admin
 	started   time.Time
 
@@ -87,8 +92,11 @@ func Start(cfg Config) (_ *Server, err error) {
 	if cfg.openStore == nil {
 		cfg.openStore = openDisk
 	}
+	if cfg.senders == nil {
+		cfg.senders = senders
+	}
 	cfg.Folder.Credentials.LogTo(cfg.Log)
-	s := &Server{log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox(), held: newHeld()}
+	s := &Server{senders: cfg.senders, log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox(), held: newHeld()}
 	s.metrics = newMetrics(s)
 	defer func() {
 		if err != nil {
@@ -267,17 +275,24 @@ func (s *Server) watchCertificate() {
 // handler takes what the transport brings.
 type handler Server
 
-// Messages leaves requests for the loop. It waits while the inbox is full.
+// Messages leaves requests for the loop, those that the sender's role allows.
+// It waits while the inbox is full.
 func (h *handler) Messages(session *transport.Session, in []transport.Incoming) {
-	items := make([]item, len(in))
-	for i, m := range in {
-		items[i] = item{
+	items := make([]item, 0, len(in))
+	for _, m := range in {
+		if !h.senders(m.Message).has(session.Peer().Role) {
+			(*Server)(h).deny(session, m)
+			continue
+		}
+		items = append(items, item{
 			source:  session,
 			from:    env.Address{Node: session.Node(), Session: session.ID(), Conversation: m.Conversation},
 			message: m.Message,
-		}
+		})
 	}
-	h.inbox.put(session, items)
+	if len(items) > 0 {
+		h.inbox.put(session, items)
+	}
 }
 
 func (h *handler) Up(session *transport.Session) {
