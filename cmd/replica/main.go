@@ -4,6 +4,7 @@
 //	replica dev                    a cluster on this machine in one command
 //	replica init | run             a real one
 //	replica status | config show | version
+//	replica data check|dump|compact  the files of a node that doesn't run
 package main
 
 import (
@@ -22,6 +23,7 @@ func app() *urfave.App {
 		initCommand(),
 		runCommand(),
 		statusCommand(),
+		dataCommands(),
 		cli.Group("config", "what a node's settings are", configShowCommand()),
 		cli.Version("replica"),
 	)

@@ -26,7 +26,7 @@ const (
 	ExitNoQuorum     = 6   // definitely not applied
 	ExitUnknown      = 7   // may have been applied, or not
 	ExitDenied       = 8   // TLS, or not authorized
-	ExitDamaged      = 9   // corruption, or an identity that isn't the expected one
+	ExitDamaged      = 9   // corruption, a newer format, or an identity that isn't the expected one
 	ExitInterrupted  = 130 // 128 + SIGINT
 )
 
@@ -52,7 +52,7 @@ func exitText(code int) string {
 	case ExitDenied:
 		return "TLS failed, or not authorized"
 	case ExitDamaged:
-		return "corruption, or an identity that isn't the expected one"
+		return "corruption, a newer format, or an identity that isn't the expected one"
 	case ExitInterrupted:
 		return "interrupted"
 	}
@@ -164,7 +164,8 @@ func exitRules() []exitRule {
 		// What this machine has.
 		as[*store.DamageError](ExitDamaged),
 		as[*store.InUseError](ExitPrecondition),
-		as[*store.FormatError](ExitPrecondition),
+		as[*store.FormatError](ExitDamaged),
+		as[*store.SpaceError](ExitPrecondition),
 		is(store.ErrNoStore, ExitPrecondition),
 		is(store.ErrExists, ExitPrecondition),
 		as[*transport.ListenError](ExitPrecondition),

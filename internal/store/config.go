@@ -82,6 +82,7 @@ type Config struct {
 	// Seams of this package's tests.
 	openFile  func(path string, flag int, mode fs.FileMode) (file, error)
 	freeSpace func(dir string) (int64, error)
+	reached   func(point string) // of a Compact
 }
 
 // withDefaults returns c with every field set, or what is wrong with it.
@@ -120,6 +121,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.freeSpace == nil {
 		c.freeSpace = freeSpace
+	}
+	if c.reached == nil {
+		c.reached = func(string) {}
 	}
 	return c, nil
 }

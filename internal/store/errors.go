@@ -22,6 +22,10 @@ var (
 const wayOut = "leave this member off, and don't start it with an empty store, which would have forgotten what it acknowledged: " +
 	"the cluster goes on with the others as far as its quorums tolerate"
 
+// recordWayOut is what to do about a damaged record.
+const recordWayOut = "nothing needs to be done at once: this node abstains on the key, and the others serve it; " +
+	"if it isn't alone, look at the disk, and at the folder with replica data check"
+
 // DamageError says that a file holds something that can't be trusted.
 type DamageError struct {
 	// File is the path of the damaged file.
@@ -34,8 +38,7 @@ type DamageError struct {
 	Key       abd.Key
 	// Reason says what is wrong.
 	Reason string
-	// WayOut says what an operator can do. Empty for a single record: the
-	// node abstains on its key.
+	// WayOut says what an operator can do.
 	WayOut string
 }
 
@@ -71,7 +74,7 @@ func damagedFile(path string, offset int64, format string, args ...any) error {
 
 // damagedRecord says that one record can't be trusted.
 func damagedRecord(path string, key []byte, reason string) error {
-	return &DamageError{File: path, Offset: -1, OneRecord: true, Key: abd.Key(key), Reason: reason}
+	return &DamageError{File: path, Offset: -1, OneRecord: true, Key: abd.Key(key), Reason: reason, WayOut: recordWayOut}
 }
 
 // InUseError says that another process has the folder open.

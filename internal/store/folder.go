@@ -12,6 +12,9 @@ import (
 	"time"
 )
 
+// StateFile is the name of the bbolt file in a store's folder.
+const StateFile = stateName
+
 // The names in a store's folder.
 const (
 	identityName = "store.json"
@@ -211,6 +214,9 @@ func Open(cfg Config) (*Store, error) {
 func open(cfg Config, lock *os.File) (*Store, error) {
 	id, err := readIdentity(cfg.Dir)
 	if err != nil {
+		return nil, err
+	}
+	if err := removeLeftover(cfg.Dir); err != nil {
 		return nil, err
 	}
 	state, m, damaged, err := openState(filepath.Join(cfg.Dir, stateName), id)

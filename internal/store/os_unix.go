@@ -61,11 +61,31 @@ func probeLock(dir string) error {
 	return tryLock(dir, f)
 }
 
+// lockToRead takes the folder's lock for somebody who changes nothing there,
+// neither who holds it by its text. It returns nil if there is none to take.
+func lockToRead(dir string) (*os.File, error) {
+	f, err := os.Open(filepath.Join(dir, lockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := tryLock(dir, f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
 func tryLock(dir string, f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		b, _ := io.ReadAll(io.LimitReader(f, 32))
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
+		if pid > 0 && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			pid = 0 // that of an earlier holder: this one only reads
+		}
 		return &InUseError{Dir: dir, Process: pid}
 	}
 	if err != nil {

@@ -71,6 +71,18 @@ func readSummary(path string, b []byte) (summary, error) {
 	}, nil
 }
 
+// fits holds the summary against the store that the file stands in, and
+// against the records that were counted in it.
+func (m summary) fits(path string, id storeID, records int64) error {
+	switch {
+	case m.id != id:
+		return damagedFile(path, -1, "it belongs to another store (%v)", m.id)
+	case m.keys+m.tombstones != records:
+		return damagedFile(path, -1, "it holds %d records, and should hold %d", records, m.keys+m.tombstones)
+	}
+	return nil
+}
+
 // openBolt opens a file that was checked, or creates one.
 //
 // The list of free pages is kept in the file, though commits would be faster
@@ -130,13 +142,11 @@ func openState(path string, id storeID) (*state, summary, []error, error) {
 		return nil, summary{}, nil, err
 	}
 	m, err := readSummary(path, c.summary)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = m.fits(path, id, c.records)
+	}
+	if err != nil {
 		return nil, m, nil, err
-	case m.id != id:
-		return nil, m, nil, damagedFile(path, -1, "it belongs to another store (%v)", m.id)
-	case m.keys+m.tombstones != c.records:
-		return nil, m, nil, damagedFile(path, -1, "it holds %d records, and should hold %d", c.records, m.keys+m.tombstones)
 	}
 	db, err := openBolt(path)
 	if err != nil {
