@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,12 +101,12 @@ type inspection struct {
 	known   bool     // what id is
 	summary *summary // of bbolt; nil if it can't be read
 	// journal holds the newest record of each key that the journal has.
-	journal *table
+	journal map[abd.Key][]byte
 }
 
 // inspect locks a folder, finds out whose it is, and reads its journal.
 func inspect(dir string) (_ *inspection, err error) {
-	i := &inspection{dir: dir, journal: newTable()}
+	i := &inspection{dir: dir, journal: make(map[abd.Key][]byte)}
 	if i.lock, err = lockToRead(dir); err != nil {
 		return nil, err
 	}
@@ -226,7 +227,7 @@ func (i *inspection) records(each func(key abd.Key, record []byte) error) error 
 	if err != nil {
 		return err
 	}
-	c := i.journal.order.from("")
+	keys := slices.Sorted(maps.Keys(i.journal)) // those that aren't passed on yet
 	var failed error
 	emit := func(key abd.Key, record []byte) {
 		if failed == nil {
@@ -238,9 +239,9 @@ func (i *inspection) records(each func(key abd.Key, record []byte) error) error 
 	}
 	// upTo passes on what the journal alone has before a key, or to the end.
 	upTo := func(key abd.Key, end bool) {
-		for k, ok := c.peek(); ok && (end || k < key); k, ok = c.peek() {
-			emit(k, i.journal.entries[k].record)
-			c.next()
+		for len(keys) > 0 && (end || keys[0] < key) {
+			emit(keys[0], i.journal[keys[0]])
+			keys = keys[1:]
 		}
 	}
 	if s != nil {
@@ -249,16 +250,16 @@ func (i *inspection) records(each func(key abd.Key, record []byte) error) error 
 			state.Records++
 			key := abd.Key(k)
 			upTo(key, false)
-			e, ok := i.journal.entries[key]
-			switch next, more := c.peek(); {
+			journaled, ok := i.journal[key]
+			switch {
 			case !ok:
 				emit(key, record)
-			case more && next == key:
-				if recordTag(record).Less(recordTag(e.record)) {
-					record = e.record
+			case len(keys) > 0 && keys[0] == key:
+				if recordTag(record).Less(recordTag(journaled)) {
+					record = journaled
 				}
 				emit(key, record)
-				c.next()
+				keys = keys[1:]
 			}
 			// Otherwise keys are out of order in a damaged file, and this one
 			// was passed on before.
@@ -403,9 +404,9 @@ func (r *journalReader) frames(f *FileReport, b []byte, number uint64, last bool
 			at = later
 			fr, _, _ = readFrame(b[at:], r.id, number)
 		}
-		err := fr.eachEntry(func(position env.Position, key, record []byte) {
+		err := fr.eachEntry(func(_ env.Position, key, record []byte) {
 			f.Records++
-			r.journal.put(abd.Key(key), entry{record: slices.Clone(record), position: position})
+			r.journal[abd.Key(key)] = slices.Clone(record)
 		})
 		if err != nil {
 			f.note(damagedFile(f.Path, at, "frame with a good checksum and a bad content: %v", err))
