@@ -17,7 +17,9 @@
 // to members of one or several configurations and looks at each answer as it
 // comes. A read of a register is two such conversations, a watch is one that
 // doesn't end. A conversation outlives the connections that it is carried by:
-// who has answered over one that has ended is asked once more.
+// who has answered over one that has ended is asked once more. Where a part of
+// the members will do, [Env.AskSome] leaves the others alone unless those are
+// late, and [Env.Nearest] says whom to ask first.
 //
 // Some callers live on a replica and have a [Mailbox]: tasks. They run the
 // same kind of code. A step hands a message to a task by an Out that names

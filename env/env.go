@@ -45,6 +45,28 @@ type Env interface {
 	// another goroutine, where the answer arrived.
 	Ask(to []quorum.NodeID, req Message, each func(c Conversation, from quorum.NodeID, answer Message) (done bool)) error
 
+	// AskSome is Ask for whom a part of the members will do. It asks first,
+	// and leaves spare alone until one of first is later than usual, or is
+	// known to be out of reach (the network refused the request, or the
+	// connection ended). Then all of spare are asked, and from there on it is
+	// as if Ask had been called with both. What is usual is the kernel's to
+	// know, which learns it from the answers to AskSome. Each may Add or
+	// Redirect one of spare earlier, when an answer shows that first won't do.
+	//
+	// Mostly a conversation is done before, and spare are never asked; an
+	// Unfinished lists them as not sent to. Now and then a kernel asks one of
+	// spare all the same, with the others, to see whether a slow node still
+	// is. So a caller must bear an answer of any of spare at any time.
+	//
+	// Ask(to, ...) is AskSome(to, nil, ...).
+	AskSome(first, spare []quorum.NodeID, req Message, each func(c Conversation, from quorum.NodeID, answer Message) (done bool)) error
+
+	// Nearest returns nodes in the order in which they are expected to answer,
+	// the soonest first; those that are about equal take turns. It is a guess,
+	// on which no safety may hang. Neither the argument nor the result may be
+	// changed afterwards.
+	Nearest(nodes []quorum.NodeID) []quorum.NodeID
+
 	// Tell sends m to each of to once. It may be lost, and nobody learns of it.
 	Tell(to []quorum.NodeID, m Message)
 
@@ -126,6 +148,14 @@ type Task interface {
 type Message interface {
 	// Message does nothing: it marks the types that internal/wire encodes.
 	Message()
+}
+
+// Bulky is a Message whose answer is expected to be large.
+type Bulky interface {
+	Message
+	// AnswerBytes is about how many bytes the answer has, 0 if that isn't
+	// known: so much longer it may take before AskSome calls it late.
+	AnswerBytes() int
 }
 
 // Position is a place in a node's journal. A record at a position is durable

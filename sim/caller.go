@@ -117,6 +117,7 @@ type caller struct {
 	box   *mailbox // of a Receive
 
 	draws  uint64
+	asked  uint64 // calls of Nearest
 	joiner *caller
 	err    error // what f returned
 
@@ -345,10 +346,16 @@ func (c *caller) timeout() {
 			next = sooner(next, c.alarm)
 		}
 	case anAnswer:
+		if c.hedging && now >= c.hedge {
+			c.release()
+		}
 		if now >= c.again {
 			c.repeat()
 		}
 		next = sooner(next, c.again)
+		if c.hedging {
+			next = min(next, c.hedge)
+		}
 	}
 	if next > 0 {
 		c.arm(next)

@@ -116,7 +116,8 @@ func TestEnv(t *testing.T) {
 	for _, l := range links {
 		for _, c := range envtest.Cases() {
 			t.Run(l.name+"/"+c.Name, func(t *testing.T) {
-				cfg := sim.Config{Link: func(_, _ quorum.NodeID) sim.Link { return l.link }}
+				// Nobody is late who answers to two requests, one after the other.
+				cfg := sim.Config{Link: func(_, _ quorum.NodeID) sim.Link { return l.link }, Hedge: 45 * time.Millisecond}
 				if err := c.Run(newCluster(t, cfg)); err != nil {
 					t.Error(err)
 				}

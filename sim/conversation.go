@@ -26,6 +26,8 @@ type conversation struct {
 	spared  []quorum.NodeID // whom the first copy doesn't reach
 	again   time.Duration   // when what wasn't answered is sent again
 	pause   time.Duration   // and after how much more time once more
+	hedging bool            // there are spares, which are asked when they are due
+	hedge   time.Duration   // which is then
 	asker   *caller
 }
 
@@ -36,6 +38,7 @@ type target struct {
 	req       env.Message
 	redirects uint64
 	copies    int  // of req and what it replaced that were sent
+	spare     bool // it isn't asked yet
 	answered  bool // req was, over the connection that there is now
 	heard     bool // anything ever was
 	err       error
@@ -106,6 +109,11 @@ func (w *World) conversation(p, from *Process, number uint64) *caller {
 
 // Ask implements env.Env.
 func (c *caller) Ask(to []quorum.NodeID, req env.Message, each func(c env.Conversation, from quorum.NodeID, answer env.Message) (done bool)) error {
+	return c.AskSome(to, nil, req, each)
+}
+
+// AskSome implements env.Env.
+func (c *caller) AskSome(first, spare []quorum.NodeID, req env.Message, each func(c env.Conversation, from quorum.NodeID, answer env.Message) (done bool)) error {
 	c.alive()
 	v := &c.conversation
 	v.turn++
@@ -113,16 +121,12 @@ func (c *caller) Ask(to []quorum.NodeID, req env.Message, each func(c env.Conver
 	v.each, v.req = each, req
 	clear(v.targets) // keep nothing alive
 	v.targets = v.targets[:0]
+	v.hedging = false
 	if c.ended == nil {
-		c.narrowTo(req)
-		v.pause = c.w.cfg.ResendFirst
-		v.again = c.p.Clock() + v.pause
-		v.ask(to)
-		c.arm(v.again)
+		c.begin(first, spare)
 	} else {
-		for _, id := range to {
-			v.targets = append(v.targets, target{id: id})
-		}
+		v.keep(first)
+		v.keep(spare)
 	}
 	for !v.done && c.ended == nil {
 		c.park(anAnswer)
@@ -133,6 +137,35 @@ func (c *caller) Ask(to []quorum.NodeID, req env.Message, each func(c env.Conver
 		return nil
 	}
 	return c.unfinished()
+}
+
+// begin sends the first copies of a request.
+func (c *caller) begin(first, spare []quorum.NodeID) {
+	v := &c.conversation
+	now := c.p.Clock()
+	v.pause = c.w.cfg.ResendFirst
+	v.again = now + v.pause
+	next := v.again
+	c.narrowTo(v.req)
+	v.keep(first)
+	asked := len(v.targets)
+	v.keep(spare)
+	switch {
+	case asked == len(v.targets):
+	case len(c.spared) > 0:
+		// The network decides which quorum a request reaches, so all are sent it.
+		asked = len(v.targets)
+	default:
+		v.hedging, v.hedge = true, now+c.w.cfg.Hedge
+		next = min(next, v.hedge)
+	}
+	for i := asked; i < len(v.targets); i++ {
+		v.targets[i].spare = true
+	}
+	for i := range asked {
+		v.send(&v.targets[i])
+	}
+	c.arm(next)
 }
 
 func (c *caller) unfinished() error {
@@ -166,7 +199,7 @@ func (c *caller) hear(from *Process, to env.Address, answer env.Message) {
 // repeat sends again what wasn't answered.
 func (c *caller) repeat() {
 	for i := range c.targets {
-		if t := &c.targets[i]; !t.answered && !c.w.cfg.Rules.NeverResend {
+		if t := &c.targets[i]; !t.answered && !t.spare && !c.w.cfg.Rules.NeverResend {
 			c.send(t)
 		}
 	}
@@ -174,11 +207,33 @@ func (c *caller) repeat() {
 	c.again = c.p.Clock() + c.pause
 }
 
-// forgotten is told that the connections of a process have ended.
+// forgotten is told that the connections of a process have ended. If one of
+// those that are asked is at the other end, the spares are needed.
 func (v *conversation) forgotten(p *Process) {
+	lost := false
 	for i := range v.targets {
-		if t := &v.targets[i]; v.connects(t, p) {
+		if t := &v.targets[i]; !t.spare && v.connects(t, p) {
 			t.answered = false
+			lost = true
+		}
+	}
+	if lost && v.hasSpare() {
+		// At once, and yet not now: the asker may be dying itself, or frozen.
+		v.hedging, v.hedge = true, v.asker.p.Clock()
+		v.asker.arm(v.hedge)
+	}
+}
+
+func (v *conversation) hasSpare() bool {
+	return slices.ContainsFunc(v.targets, func(t target) bool { return t.spare })
+}
+
+// release asks the spares that weren't asked yet.
+func (v *conversation) release() {
+	v.hedging = false
+	for i := range v.targets {
+		if t := &v.targets[i]; t.spare {
+			v.send(t)
 		}
 	}
 }
@@ -187,7 +242,7 @@ func (v *conversation) forgotten(p *Process) {
 // them is sent again.
 func (v *conversation) reconnected(p *Process) {
 	for i := range v.targets {
-		if t := &v.targets[i]; v.connects(t, p) && !t.answered {
+		if t := &v.targets[i]; v.connects(t, p) && !t.answered && !t.spare {
 			v.send(t)
 		}
 	}
@@ -198,11 +253,16 @@ func (v *conversation) connects(t *target, p *Process) bool {
 	return t.p != v.asker.p && (t.p == p || v.asker.p == p)
 }
 
+// send sends a target what it is asked. When the network doesn't take that, the
+// spares are asked.
 func (v *conversation) send(t *target) {
 	lost := t.copies == 0 && slices.Contains(v.spared, t.id)
+	t.spare = false
 	t.err = v.asker.p.request(t.p, v.number(t), t.req, lost)
 	if t.err == nil {
 		t.copies++
+	} else {
+		v.release()
 	}
 }
 
@@ -238,29 +298,38 @@ func (v *conversation) Sent(to quorum.NodeID) int {
 // Add implements env.Conversation.
 func (v *conversation) Add(to ...quorum.NodeID) {
 	v.check()
-	v.ask(to)
+	for _, id := range to {
+		if t := v.target(id); t == nil {
+			v.send(v.add(id))
+		} else if t.spare {
+			v.send(t)
+		}
+	}
 }
 
-// ask asks those who weren't asked yet.
-func (v *conversation) ask(to []quorum.NodeID) {
+// keep notes down those who are to be asked the request.
+func (v *conversation) keep(to []quorum.NodeID) {
 	v.targets = slices.Grow(v.targets, len(to))
 	for _, id := range to {
-		if v.target(id) != nil {
-			continue
+		if v.target(id) == nil {
+			v.add(id)
 		}
-		v.targets = append(v.targets, target{id: id, p: v.asker.w.byID[id], req: v.req})
-		v.send(&v.targets[len(v.targets)-1])
 	}
+}
+
+func (v *conversation) add(id quorum.NodeID) *target {
+	v.targets = append(v.targets, target{id: id, p: v.asker.w.byID[id], req: v.req})
+	return &v.targets[len(v.targets)-1]
 }
 
 // Redirect implements env.Conversation.
 func (v *conversation) Redirect(to quorum.NodeID, req env.Message) {
 	v.check()
 	t := v.target(to)
-	if t == nil {
-		v.targets = append(v.targets, target{id: to, p: v.asker.w.byID[to]})
-		t = &v.targets[len(v.targets)-1]
-	} else {
+	switch {
+	case t == nil:
+		t = v.add(to)
+	case !t.spare:
 		t.redirects = min(t.redirects+1, maxRedirects)
 	}
 	t.req, t.answered = req, false

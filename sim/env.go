@@ -152,8 +152,29 @@ func (c *caller) Now() time.Duration { return c.p.Clock() }
 // Rand implements env.Env.
 func (c *caller) Rand() uint64 {
 	c.draws++
-	base := fold(fold(mix(c.w.cfg.Seed), c.p.hash), c.life<<32|c.number)
-	return draw(base, c.draws, forCaller)
+	return draw(c.base(), c.draws, forCaller)
+}
+
+// Nearest implements env.Env. The order is drawn anew for each call, unless
+// Config.Nearest says it.
+func (c *caller) Nearest(nodes []quorum.NodeID) []quorum.NodeID {
+	if f := c.w.cfg.Nearest; f != nil {
+		return f(c.p, nodes)
+	}
+	c.asked++
+	base := fold(c.base(), c.asked)
+	order := make([]quorum.NodeID, len(nodes))
+	for i, id := range nodes {
+		j := int(draw(base, uint64(i), forNearest) % uint64(i+1))
+		order[i] = order[j]
+		order[j] = id
+	}
+	return order
+}
+
+// base is what the draws of a caller begin with.
+func (c *caller) base() uint64 {
+	return fold(fold(mix(c.w.cfg.Seed), c.p.hash), c.life<<32|c.number)
 }
 
 // Self implements env.Env.

@@ -56,7 +56,7 @@ func (c *caller) narrowTo(req env.Message) {
 	if need == NeedNothing {
 		return
 	}
-	base := fold(fold(fold(mix(c.w.cfg.Seed), c.p.hash), c.life<<32|c.number), c.turn)
+	base := fold(c.base(), c.turn)
 	var chosen []quorum.NodeID
 	for _, cfg := range cs {
 		is := cfg.IsRead

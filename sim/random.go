@@ -26,6 +26,7 @@ const (
 	forFailedSync
 	forResume
 	forNarrow
+	forNearest
 )
 
 // mix spreads every bit of x over the whole result (the finalizer of

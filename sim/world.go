@@ -34,6 +34,7 @@ const (
 	DefaultSync        = time.Millisecond
 	DefaultResendFirst = 50 * time.Millisecond
 	DefaultResendMost  = time.Second
+	DefaultHedge       = 10 * time.Millisecond
 )
 
 // Config says what a world is like. The zero Config is a network and disks
@@ -53,6 +54,15 @@ type Config struct {
 	// ResendFirst is the time after which a request that wasn't answered is
 	// sent again; it doubles up to ResendMost. Zero: the defaults.
 	ResendFirst, ResendMost time.Duration
+
+	// Hedge is the time after which those whom an AskSome asked first are
+	// late, and the spares are asked. Zero: DefaultHedge.
+	Hedge time.Duration
+
+	// Nearest, when set, orders nodes for the Nearest of an Env: it must be a
+	// function of its arguments, and not change them. Nil: an order is drawn
+	// for each call.
+	Nearest func(asker *Process, nodes []quorum.NodeID) []quorum.NodeID
 
 	// Intercept, when set, decides what becomes of each message that is sent
 	// from one process to another, before the link's own faults.
@@ -134,6 +144,9 @@ func New(cfg Config) *World {
 	}
 	if cfg.ResendMost == 0 {
 		cfg.ResendMost = max(DefaultResendMost, cfg.ResendFirst)
+	}
+	if cfg.Hedge == 0 {
+		cfg.Hedge = DefaultHedge
 	}
 	return &World{
 		cfg:   cfg,

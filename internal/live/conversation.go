@@ -25,9 +25,10 @@ type conversation struct {
 	// conversation is open, and else zero. It is set with mu held. While it
 	// is zero, everything below belongs to whoever took the place.
 	key atomic.Uint64
-	// due is the time, by Runtime.Now, at which the sweeper resends. It is set
-	// with mu held while the conversation is open.
-	due atomic.Int64
+	// due is the time, by Runtime.Now, at which the sweeper resends, and hedge
+	// that at which it asks the spares. They are set with mu held while the
+	// conversation is open.
+	due, hedge atomic.Int64
 
 	generation uint64
 
@@ -36,25 +37,37 @@ type conversation struct {
 		req     env.Message
 		each    func(env.Conversation, quorum.NodeID, env.Message) bool
 		targets []target
+		spares  int   // of targets, those that weren't asked
+		bulk    int   // bytes that an answer is expected to have, 0: the usual
 		looking bool  // each is running
 		cause   error // why it ended; nil: each has returned true
 	}
 }
 
-// target is a node that was asked.
+// target is a node that was asked, or is a spare.
 type target struct {
 	node      quorum.NodeID
 	req       env.Message
+	pace      *pace // nil: it isn't measured
 	err       error // what the network last said about the node
 	copies    int   // handed to the network, or about to be
 	redirects uint8 // the part of the number that its answer carries
+	spare     bool  // it isn't asked yet
 	unsent    bool  // noted down by each, and not yet sent
 	waiting   bool  // its answer hasn't come, or is no longer worth anything
 	answered  bool  // at least one answer has come
 
+	asked  time.Duration // when it was asked first
 	due    time.Duration // when it is asked again, while it is waiting
 	resend time.Duration // the last pause after a copy that its connection took, 0 if there was none
 	retry  time.Duration // the last pause after one that the network didn't take
+}
+
+// question is what AskSome is given.
+type question struct {
+	first, spare []quorum.NodeID
+	req          env.Message
+	each         func(env.Conversation, quorum.NodeID, env.Message) bool
 }
 
 // outgoing is a request on its way to the network.
@@ -67,22 +80,91 @@ type outgoing struct {
 
 // begin opens the conversation, and returns its key, when it is due, and out
 // with what is to be sent added.
-func (c *conversation) begin(to []quorum.NodeID, req env.Message, each func(env.Conversation, quorum.NodeID, env.Message) bool,
-	now time.Duration, out []outgoing) (key uint64, due time.Duration, _ []outgoing) {
-
+func (c *conversation) begin(q question, ps *paces, now time.Duration, out []outgoing) (key uint64, due time.Duration, _ []outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.generation = (c.generation + 1) & (1<<generationBits - 1)
 	key = c.generation<<(64-generationBits) | uint64(c.place)
-	c.mu.req, c.mu.each = req, each
+	c.mu.req, c.mu.each = q.req, q.each
 	c.mu.cause = nil
-	for _, id := range to {
+	c.mu.spares, c.mu.bulk = 0, 0
+	for _, id := range q.first {
 		c.add(id)
+	}
+	hedge := never
+	if len(q.spare) > 0 {
+		hedge = c.keep(key, q.spare, ps, now)
 	}
 	due = now + FirstResend
 	c.due.Store(int64(due))
+	c.hedge.Store(int64(hedge))
 	c.key.Store(key)
-	return key, due, c.unsent(key, now, out)
+	return key, min(due, hedge), c.unsent(key, now, out)
+}
+
+// keep notes down the spares, and returns when those that are asked are late,
+// never if there are no spares. Now and then one of these is asked as well.
+// Called with mu held.
+func (c *conversation) keep(key uint64, spare []quorum.NodeID, ps *paces, now time.Duration) time.Duration {
+	c.mu.bulk = bulkOf(c.mu.req)
+	usual := time.Duration(0)
+	for i := range c.mu.targets {
+		t := &c.mu.targets[i]
+		if t.pace = ps.of(t.node, now); t.pace != nil {
+			usual = max(usual, t.pace.usual(c.mu.bulk))
+		}
+	}
+	probed := c.mu.bulk > 0 // that would cost too much
+	for _, id := range spare {
+		if c.target(id) != nil {
+			continue
+		}
+		t := c.add(id)
+		t.pace = ps.of(id, now)
+		if !probed && ps.wantsProbe(t.pace, now) {
+			probed = true
+			t.pace.watch(t.number(key), now)
+			continue
+		}
+		t.spare, t.unsent, t.waiting = true, false, false
+		c.mu.spares++
+	}
+	if c.mu.spares == 0 {
+		return never
+	}
+	return now + ps.delay(usual)
+}
+
+// release makes targets of the spares, which are sent with what is unsent.
+// Called with mu held.
+func (c *conversation) release() {
+	for i := range c.mu.targets {
+		c.ask(&c.mu.targets[i])
+	}
+}
+
+// ask makes a target of a spare. Called with mu held.
+func (c *conversation) ask(t *target) {
+	if !t.spare {
+		return
+	}
+	t.spare, t.unsent, t.waiting = false, true, true
+	if c.mu.spares--; c.mu.spares == 0 {
+		c.hedge.Store(int64(never))
+	}
+}
+
+// hedged asks the spares because those who were asked before are late, of whom
+// it takes note.
+func (c *conversation) hedged(key uint64, ps *paces) {
+	for i := range c.mu.targets {
+		t := &c.mu.targets[i]
+		if t.waiting && t.pace != nil && c.mu.bulk == 0 && t.pace.overdue(t.number(key), t.asked) {
+			ps.version.Add(1)
+		}
+	}
+	ps.hedged.Add(1)
+	c.release()
 }
 
 // forget drops what the conversation held, so that it can be collected.
@@ -127,16 +209,20 @@ func (c *conversation) signal() {
 
 // answer takes an answer and calls each with it. out is returned with what
 // each wants to be sent; later reports that something became due at that time.
-func (c *conversation) answer(key uint64, redirects uint8, from quorum.NodeID, m env.Message, now func() time.Duration,
+func (c *conversation) answer(key uint64, redirects uint8, from quorum.NodeID, m env.Message, ps *paces, now func() time.Duration,
 	out []outgoing) (_ []outgoing, due time.Duration) {
 
 	if !c.lock(key) {
 		return out, never
 	}
 	t := c.target(from)
-	if t == nil || redirects > t.redirects {
+	if t == nil || t.spare || redirects > t.redirects {
 		c.mu.Unlock()
 		return out, never
+	}
+	if t.pace != nil && !t.answered && t.copies == 1 {
+		at := now()
+		ps.took(t.pace, at-t.asked, at, c.mu.bulk)
 	}
 	t.answered = true
 	// A node that was redirected more often than can be told apart is asked
@@ -230,15 +316,20 @@ func (c *conversation) dueBy(then time.Duration) time.Duration {
 // node may have acted on it" while it is on its way; failed takes that back.
 func (t *target) copy(key uint64, now time.Duration) outgoing {
 	t.unsent = false
-	t.copies++
+	if t.copies++; t.copies == 1 {
+		t.asked = now
+	}
 	t.err = nil
 	if t.resend > 0 {
 		t.retry = 0 // the one before was taken
 	}
 	t.resend = longer(t.resend, FirstResend, MaxResend)
 	t.due = now + t.resend
-	return outgoing{to: t.node, conversation: key | uint64(t.redirects)<<placeBits, req: t.req}
+	return outgoing{to: t.node, conversation: t.number(key), req: t.req}
 }
+
+// number is the conversation's number as the target's answer carries it.
+func (t *target) number(key uint64) uint64 { return key | uint64(t.redirects)<<placeBits }
 
 // refused notes down that the network didn't take the last copy.
 func (t *target) refused(err error, now time.Duration) {
@@ -259,42 +350,56 @@ func (t *target) lost(now time.Duration) {
 // longer is the pause that follows a pause d: twice as long, within bounds.
 func longer(d, first, most time.Duration) time.Duration { return min(max(2*d, first), most) }
 
-// failed records which of out the network didn't take. It returns when they
-// are due, never if the sweeper has that in mind anyway.
-func (c *conversation) failed(key uint64, out []outgoing, now time.Duration) (due time.Duration) {
+// failed records which of sent the network didn't take, and then asks the
+// spares: out is returned with what that sends. It returns when something is
+// due, never if the sweeper has that in mind anyway.
+func (c *conversation) failed(key uint64, sent []outgoing, ps *paces, now time.Duration, out []outgoing) (_ []outgoing, due time.Duration) {
 	due = never
 	if !c.lock(key) {
-		return due
+		return out, due
 	}
 	defer c.mu.Unlock()
-	for i := range out {
-		if out[i].err != nil {
-			t := c.target(out[i].to)
+	for i := range sent {
+		if sent[i].err != nil {
+			t := c.target(sent[i].to)
 			t.copies--
-			t.refused(out[i].err, now)
+			t.refused(sent[i].err, now)
 			due = min(due, t.due)
+			ps.down(t.pace, true)
 		}
 	}
-	return c.dueBy(due)
+	out, later := c.outOfReach(key, now, out)
+	return out, min(c.dueBy(due), later)
+}
+
+// outOfReach asks the spares, since somebody who was asked can't be reached.
+// It returns what failed does. Called with mu held.
+func (c *conversation) outOfReach(key uint64, now time.Duration, out []outgoing) (_ []outgoing, due time.Duration) {
+	if c.mu.spares == 0 {
+		return out, never
+	}
+	c.release()
+	return c.unsent(key, now, out), c.dueBy(now + FirstResend)
 }
 
 // forgotten records that a connection with a node has ended, and what is known
 // about that. The node waits to be asked again, since it knows nothing of the
-// conversation any more. The result is when the sweeper does so, never if it
-// has that in mind anyway.
-func (c *conversation) forgotten(key uint64, node quorum.NodeID, err error, now func() time.Duration) (due time.Duration) {
+// conversation any more; the spares are asked now. It returns what failed does.
+func (c *conversation) forgotten(key uint64, node quorum.NodeID, err error, now func() time.Duration, out []outgoing) (_ []outgoing, due time.Duration) {
 	if !c.lock(key) {
-		return never
+		return out, never
 	}
 	defer c.mu.Unlock()
 	t := c.target(node)
-	if t == nil {
-		return never
+	if t == nil || t.spare {
+		return out, never
 	}
+	at := now()
 	t.err = err
 	t.waiting = true
-	t.lost(now())
-	return c.dueBy(t.due)
+	t.lost(at)
+	out, later := c.outOfReach(key, at, out)
+	return out, min(c.dueBy(t.due), later)
 }
 
 // unfinished is what Ask returns when the conversation ended for a cause.
@@ -319,6 +424,7 @@ func (c *conversation) target(node quorum.NodeID) *target {
 // add notes a node down, unless it was asked already.
 func (c *conversation) add(node quorum.NodeID) *target {
 	if t := c.target(node); t != nil {
+		c.ask(t)
 		return t
 	}
 	c.mu.targets = append(c.mu.targets, target{node: node, req: c.mu.req, unsent: true, waiting: true})

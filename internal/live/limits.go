@@ -34,8 +34,45 @@ const (
 	MaxRetry   = time.Second
 
 	// minSweep is the least time between two sweeps, so that conversations
-	// that become due one after the other are resent together.
-	minSweep = 25 * time.Millisecond
+	// that become due one after the other are resent together. Where spares
+	// wait to be asked, it is minHedgeSweep.
+	minSweep      = 25 * time.Millisecond
+	minHedgeSweep = 2 * time.Millisecond
+)
+
+// When AskSome asks its spares, and whom Nearest puts first.
+const (
+	// HedgeLeast is the shortest time after which those who were asked first
+	// are late, unless Config says another, and HedgeMost the longest. Between
+	// the two it is hedgeTimes what the slowest of them usually takes: seldom
+	// enough passed by answers that are on their way.
+	HedgeLeast = 5 * time.Millisecond
+	HedgeMost  = time.Second
+	hedgeTimes = 3
+
+	// UnknownLatency is what a node is supposed to take that hasn't answered
+	// yet, UnknownPerKiB what it takes beside for each KiB of an answer that
+	// is env.Bulky, 10 MiB a second.
+	UnknownLatency = 10 * time.Millisecond
+	UnknownPerKiB  = 100 * time.Microsecond
+
+	// similarTimes: nodes that take no more than so many times what the
+	// fastest takes share the work.
+	similarTimes = 2
+
+	// ProbeEvery is how often a node that isn't asked first, because it is
+	// slow, is asked with the others, to see whether it still is.
+	ProbeEvery = 250 * time.Millisecond
+
+	// averageOver is how many answers a moving average is over; what is older
+	// than forgetAfter counts for nothing in it. rankEvery is how often nodes
+	// are put in order while no more is news than what they take.
+	averageOver = 8
+	forgetAfter = ProbeEvery / 2
+	rankEvery   = 20 * time.Millisecond
+
+	// MaxPaces is for how many nodes it is kept how fast they answer.
+	MaxPaces = 4096
 )
 
 // The parts of a conversation's number, from the lowest bit up. See the

@@ -39,6 +39,10 @@ type Config struct {
 	// Trace, if set, is called with what the protocols report, on the
 	// goroutine of whoever reports.
 	Trace func(env.Event)
+	// HedgeLeast is the shortest time after which AskSome asks its spares, and
+	// ProbeEvery how often a slow node is asked with the others. 0: the
+	// defaults, constants of the same names.
+	HedgeLeast, ProbeEvery time.Duration
 }
 
 // Runtime runs the callers and tasks of one process. All its methods may be
@@ -57,6 +61,7 @@ type Runtime struct {
 	}
 
 	table table
+	paces paces
 	sweep sweeper
 	mail  postOffice
 
@@ -93,6 +98,7 @@ func New(c Config) *Runtime {
 	r.ids.hi = binary.BigEndian.Uint64(seed[0:])
 	r.ids.lo = binary.BigEndian.Uint16(seed[8:])
 	r.table.init(binary.BigEndian.Uint64(seed[10:]) >> (64 - generationBits))
+	r.paces.init(c)
 	r.sweep.init()
 	r.mail.mu.boxes = make(map[env.Mailbox]*mailbox)
 	r.running.Go(func() { r.sweepUntilStopped() })
@@ -142,33 +148,42 @@ func (r *Runtime) Deliver(from quorum.NodeID, conversation uint64, m env.Message
 	key := conversation &^ redirectMask
 	c := r.table.find(key)
 	if c == nil {
-		return // an answer that comes late: as usual as one that is in time
+		// An answer that comes late: as usual as one that is in time.
+		r.paces.lateAnswer(from, conversation, r.now)
+		return
 	}
 	var buf [4]outgoing
 	redirects := uint8(conversation & redirectMask >> placeBits)
-	out, due := c.answer(key, redirects, from, m, r.now, buf[:0])
+	out, due := c.answer(key, redirects, from, m, &r.paces, r.now, buf[:0])
 	if len(out) > 0 {
 		r.sweep.expect(min(due, r.transmit(c, key, out)))
 	}
 }
 
-// transmit hands requests to the network. It returns when those are due that
-// weren't taken, never if the sweeper has that in mind anyway.
+// transmit hands requests to the network, and asks the spares when it doesn't
+// take them. It returns when something is due, never if the sweeper has that
+// in mind anyway.
 func (r *Runtime) transmit(c *conversation, key uint64, out []outgoing) (due time.Duration) {
-	failed := false
-	for i := range out {
-		o := &out[i]
-		if r.stopping.Load() {
-			o.err = env.ErrStopped
-		} else {
-			o.err = r.network.Send(o.to, o.conversation, o.req)
+	due = never
+	for len(out) > 0 {
+		failed := false
+		for i := range out {
+			o := &out[i]
+			if r.stopping.Load() {
+				o.err = env.ErrStopped
+			} else {
+				o.err = r.network.Send(o.to, o.conversation, o.req)
+			}
+			failed = failed || o.err != nil
 		}
-		failed = failed || o.err != nil
+		if !failed {
+			break
+		}
+		var then time.Duration
+		out, then = c.failed(key, out, &r.paces, r.now(), nil)
+		due = min(due, then)
 	}
-	if !failed {
-		return never
-	}
-	return c.failed(key, out, r.now())
+	return due
 }
 
 // PeerUp is told that there is a usable connection to a node: a new one, or
@@ -176,6 +191,7 @@ func (r *Runtime) transmit(c *conversation, key uint64, out []outgoing) (due tim
 // answered, or has forgotten with a connection that ended, is sent to it
 // again, before PeerUp returns.
 func (r *Runtime) PeerUp(id quorum.NodeID) {
+	r.paces.down(r.paces.find(id), false)
 	var buf [4]outgoing
 	for c := range r.table.all() {
 		key := c.key.Load()
@@ -205,10 +221,12 @@ func (r *Runtime) PeerDown(id quorum.NodeID, err error) {
 	if err == nil {
 		err = errDown
 	}
+	r.paces.down(r.paces.find(id), true)
+	var buf [4]outgoing
 	for c := range r.table.all() {
-		if due := c.forgotten(c.key.Load(), id, err, r.now); due != never {
-			r.sweep.expect(due)
-		}
+		key := c.key.Load()
+		out, due := c.forgotten(key, id, err, r.now, buf[:0])
+		r.sweep.expect(min(due, r.transmit(c, key, out)))
 	}
 }
 
@@ -216,13 +234,16 @@ func (r *Runtime) PeerDown(id quorum.NodeID, err error) {
 type Stats struct {
 	// Resent is the number of requests that were sent again.
 	Resent uint64
+	// Hedged is the number of conversations whose spares were asked because
+	// those before them were late.
+	Hedged uint64
 	// MailDropped is the number of envelopes for which there was no room.
 	MailDropped uint64
 }
 
 // Stats returns the counts.
 func (r *Runtime) Stats() Stats {
-	return Stats{Resent: r.sweep.resent.Load(), MailDropped: r.mail.dropped.Load()}
+	return Stats{Resent: r.sweep.resent.Load(), Hedged: r.paces.hedged.Load(), MailDropped: r.mail.dropped.Load()}
 }
 
 func (r *Runtime) now() time.Duration { return time.Since(r.start) }

@@ -50,18 +50,23 @@ func ended(ctx context.Context) error {
 
 // Ask implements env.Env.
 func (s *scope) Ask(to []quorum.NodeID, req env.Message, each func(env.Conversation, quorum.NodeID, env.Message) bool) error {
+	return s.AskSome(to, nil, req, each)
+}
+
+// AskSome implements env.Env.
+func (s *scope) AskSome(first, spare []quorum.NodeID, req env.Message, each func(env.Conversation, quorum.NodeID, env.Message) bool) error {
 	if err := s.err(); err != nil {
-		return notAsked(err, to)
+		return notAsked(err, first, spare)
 	}
 	r := s.r
 	c, err := s.place()
 	if err != nil {
-		return notAsked(err, to)
+		return notAsked(err, first, spare)
 	}
 	defer r.table.give(c)
 
 	var buf [8]outgoing
-	key, due, out := c.begin(to, req, each, r.now(), buf[:0])
+	key, due, out := c.begin(question{first, spare, req, each}, &r.paces, r.now(), buf[:0])
 	defer c.forget()
 	r.sweep.expect(due)
 	if r.stopping.Load() {
@@ -101,10 +106,12 @@ func (s *scope) place() (*conversation, error) {
 }
 
 // notAsked is what Ask returns when the scope ended before anything was sent.
-func notAsked(cause error, to []quorum.NodeID) error {
-	u := &env.Unfinished{Cause: cause, Targets: make([]env.Target, len(to))}
-	for i, id := range to {
-		u.Targets[i].Node = id
+func notAsked(cause error, lists ...[]quorum.NodeID) error {
+	u := &env.Unfinished{Cause: cause}
+	for _, list := range lists {
+		for _, id := range list {
+			u.Targets = append(u.Targets, env.Target{Node: id})
+		}
 	}
 	return u
 }
@@ -201,6 +208,9 @@ func (s *scope) ID() tags.PID { return s.r.id() }
 
 // Now implements env.Env.
 func (s *scope) Now() time.Duration { return s.r.now() }
+
+// Nearest implements env.Env. It takes from what AskSome has seen so far.
+func (s *scope) Nearest(nodes []quorum.NodeID) []quorum.NodeID { return s.r.paces.nearest(nodes) }
 
 // Rand implements env.Env.
 func (s *scope) Rand() uint64 { return rand.Uint64() }

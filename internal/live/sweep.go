@@ -52,70 +52,73 @@ func (r *Runtime) sweepUntilStopped() {
 	}
 }
 
-// plan resends what is due, and returns when to do so again. It takes care
-// that a conversation which is opened meanwhile isn't overlooked, and that
-// nearly none of those needs to kick.
+// plan sends what is due, and returns when to do so again. It takes care that a
+// conversation which is opened meanwhile isn't overlooked, and that nearly none
+// of those needs to kick.
 func (r *Runtime) plan(now time.Duration) time.Duration {
 	s := &r.sweep
 	// Whatever is opened from here on is due no earlier than this, unless the
-	// network doesn't take it: then it kicks.
-	latest := now + FirstResend
+	// network doesn't take it.
+	latest := now + min(FirstResend, r.paces.least)
 	s.next.Store(int64(latest))
-	next := r.resendDue(now)
-	if next == never {
-		// Nothing is open, or nothing that waits. From here on everyone kicks.
-		s.next.Store(int64(never))
-		// Those who came before that didn't kick, and may not have been seen.
-		if next = r.resendDue(now); next == never {
-			return never
-		}
+	next := r.sweepDue(now)
+	if next > latest {
+		// Nothing is due soon. From here on, what is due before next kicks.
+		s.next.Store(int64(next))
+		// What came before that didn't kick, and may not have been seen.
+		next = min(next, r.sweepDue(now))
 	}
-	next = min(max(next, now+minSweep), latest)
 	s.next.Store(int64(next))
 	return next
 }
 
-// resendDue resends what is due, and returns when the next is.
-func (r *Runtime) resendDue(now time.Duration) time.Duration {
-	next := never
+// sweepDue sends what is due, and returns when to look again.
+func (r *Runtime) sweepDue(now time.Duration) time.Duration {
+	resend, hedge := never, never
 	for c := range r.table.all() {
 		key := c.key.Load()
 		if key == 0 {
 			continue
 		}
-		due := time.Duration(c.due.Load())
-		if due <= now {
-			due = r.resendOne(c, key, now)
+		due, spares := time.Duration(c.due.Load()), time.Duration(c.hedge.Load())
+		if min(due, spares) <= now {
+			due, spares = r.sweepOne(c, key, now)
 		}
-		next = min(next, due)
+		resend, hedge = min(resend, due), min(hedge, spares)
 	}
-	return next
+	return min(max(resend, now+minSweep), max(hedge, now+minHedgeSweep))
 }
 
-func (r *Runtime) resendOne(c *conversation, key uint64, now time.Duration) (due time.Duration) {
+// sweepOne asks the spares of a conversation, or asks again, or both. It
+// returns when to do so next.
+func (r *Runtime) sweepOne(c *conversation, key uint64, now time.Duration) (due, hedge time.Duration) {
 	if !c.lock(key) {
-		return now // it ended; another may have begun here, so look again soon
+		return now, never // it ended; another may have begun here, so look again soon
 	}
+	out := r.sweep.out[:0]
 	due = time.Duration(c.due.Load())
-	if due > now {
-		c.mu.Unlock()
-		return due
+	if time.Duration(c.hedge.Load()) <= now {
+		c.hedged(key, &r.paces)
+		out = c.unsent(key, now, out)
+		due = min(due, now+FirstResend)
 	}
-	out, due := c.overdue(key, now, r.sweep.out[:0])
+	fresh := len(out)
+	if due <= now {
+		out, due = c.overdue(key, now, out)
+	}
 	c.due.Store(int64(due))
+	hedge = time.Duration(c.hedge.Load())
 	c.mu.Unlock()
-	due = min(due, r.resend(c, key, out))
+	r.sweep.resent.Add(uint64(len(out) - fresh))
+	due = min(due, r.transmit(c, key, out))
 	clear(out)
 	r.sweep.out = out[:0]
-	return due
+	return due, hedge
 }
 
 // resend hands requests to the network that it was given before. It returns
 // what transmit does.
 func (r *Runtime) resend(c *conversation, key uint64, out []outgoing) (due time.Duration) {
-	if len(out) == 0 {
-		return never
-	}
 	r.sweep.resent.Add(uint64(len(out)))
 	return r.transmit(c, key, out)
 }

@@ -77,7 +77,7 @@ func TestTable(t *testing.T) {
 		if c.place != i+1 || table.at(i+1) != c {
 			t.Fatalf("place %d is at %d", i+1, c.place)
 		}
-		key, _, _ := c.begin(nil, nil, nil, 0, nil)
+		key, _, _ := c.begin(question{}, nil, 0, nil)
 		if table.find(key) != c {
 			t.Fatalf("place %d isn't found", i+1)
 		}
@@ -132,7 +132,7 @@ func TestGenerationWraps(t *testing.T) {
 	seen := make(map[uint64]bool)
 	for range 4 {
 		c, _ := table.take()
-		key, _, _ := c.begin(nil, nil, nil, 0, nil)
+		key, _, _ := c.begin(question{}, nil, 0, nil)
 		if key == 0 || key&redirectMask != 0 || seen[key] {
 			t.Errorf("number %#x", key)
 		}

@@ -213,8 +213,13 @@ type counting struct {
 
 // Ask implements env.Env.
 func (c *counting) Ask(to []quorum.NodeID, req env.Message, each func(env.Conversation, quorum.NodeID, env.Message) bool) error {
+	return c.AskSome(to, nil, req, each)
+}
+
+// AskSome implements env.Env.
+func (c *counting) AskSome(first, spare []quorum.NodeID, req env.Message, each func(env.Conversation, quorum.NodeID, env.Message) bool) error {
 	c.counts.round()
-	return c.Env.Ask(to, req, each)
+	return c.Env.AskSome(first, spare, req, each)
 }
 
 // measure runs the workload, and returns what each step took.

@@ -19,10 +19,15 @@ type asker struct {
 
 // Ask implements env.Env.
 func (a *asker) Ask(to []quorum.NodeID, req env.Message, each func(c env.Conversation, from quorum.NodeID, answer env.Message) bool) error {
+	return a.AskSome(to, nil, req, each)
+}
+
+// AskSome implements env.Env.
+func (a *asker) AskSome(first, spare []quorum.NodeID, req env.Message, each func(c env.Conversation, from quorum.NodeID, answer env.Message) bool) error {
 	a.each = each
 	a.answered, a.refused = quorum.Set{}, quorum.Set{}
 	a.cl.op.rounds++
-	err := a.Env.Ask(to, req, a.hear)
+	err := a.Env.AskSome(first, spare, req, a.hear)
 	if err == nil {
 		a.check(req)
 	}
