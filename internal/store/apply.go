@@ -35,8 +35,8 @@ func (s *Store) applyTables() {
 // applyTable puts a table into bbolt and gives its journal segments back.
 func (s *Store) applyTable(t *table) error {
 	begin := time.Now()
-	for c := t.order.from(""); ; {
-		batch, more := nextBatch(t, &c)
+	for c := t.from(""); ; {
+		batch, more := nextBatch(c)
 		m := s.summary
 		if !more {
 			m.applied = t.last
@@ -55,7 +55,7 @@ func (s *Store) applyTable(t *table) error {
 		return err
 	}
 	s.applies.Add(1)
-	s.log.Debug("applied a table", "records", len(t.entries), "bytes", t.bytes, "took", time.Since(begin))
+	s.log.Debug("applied a table", "keys", t.count, "bytes", t.bytes, "took", time.Since(begin))
 	// From here on Load finds the table's keys in bbolt.
 	s.frozen.Store(nil)
 	close(t.applied)
@@ -65,15 +65,15 @@ func (s *Store) applyTable(t *table) error {
 
 // nextBatch takes applyBytes of a table, in order of the keys: each page of
 // bbolt is rewritten once a table, and not once a batch.
-func nextBatch(t *table, c *keyCursor) (batch []appliedRecord, more bool) {
+func nextBatch(c *tableCursor) (batch []appliedRecord, more bool) {
 	size := 0
 	for {
 		key, ok := c.peek()
 		if !ok || size >= applyBytes {
 			return batch, ok
 		}
-		e := t.entries[key]
-		batch = append(batch, appliedRecord{key: key, record: e.record})
+		e := c.entry()
+		batch = append(batch, appliedRecord{key: key, record: e.record, before: e.before})
 		size += len(key) + len(e.record)
 		c.next()
 	}
@@ -85,20 +85,16 @@ func nextBatch(t *table, c *keyCursor) (batch []appliedRecord, more bool) {
 // The counts are those of what is in the file, in the same transaction, so
 // they are right after a crash between two batches as well.
 func (s *Store) applyBatch(batch []appliedRecord, m summary) error {
-	keys := make([]abd.Key, len(batch))
-	for i, r := range batch {
-		keys[i] = r.key
-	}
-	before, err := s.state.presences(keys)
+	fill, err := s.state.fill(batch)
 	if err != nil {
 		return fatalDamage(err)
 	}
-	for i, r := range batch {
-		before[i].count(&m.keys, &m.tombstones, -1)
+	for _, r := range batch {
+		r.before.count(&m.keys, &m.tombstones, -1)
 		presenceOf(r.record).count(&m.keys, &m.tombstones, +1)
 	}
 	for {
-		err := s.state.apply(batch, m)
+		err := s.state.apply(batch, m, fill)
 		if err == nil {
 			s.summary = m
 			s.applied.Store(uint64(m.applied))
@@ -131,12 +127,13 @@ func fatalDamage(err error) error {
 // one before is done. The stepping goroutine calls it between two groups.
 func (s *Store) freeze() {
 	full := s.pressure() >= 1
-	if !full || s.frozen.Load() != nil || len(s.active.entries) == 0 {
+	if !full || s.frozen.Load() != nil || s.active.count == 0 {
 		return
 	}
 	s.active.last = s.appended
+	s.active.arrange()
 	s.frozen.Store(s.active)
-	s.active = newTable()
+	s.active = newTable(s.active.seed)
 	s.activeBytes.Store(0)
 	s.journaled.Store(0)
 	s.poke()
@@ -190,8 +187,8 @@ func (s *Store) throttle() {
 // and counts it.
 func (s *Store) replay() error {
 	end, err := s.journal.recover(s.summary.applied, func(position env.Position, key, record []byte) {
-		e := entry{record: append([]byte(nil), record...), position: position}
-		s.active.put(abd.Key(key), e)
+		k := abd.Key(key)
+		copy(s.active.put(k, s.active.hash(k), len(record), position, absent), record)
 	})
 	if err != nil {
 		return err
@@ -200,8 +197,9 @@ func (s *Store) replay() error {
 	s.committed.Store(uint64(end))
 	s.activeBytes.Store(s.active.bytes)
 
-	keys := make([]abd.Key, 0, len(s.active.entries))
-	for c := s.active.order.from(""); ; c.next() {
+	s.active.arrange()
+	keys := make([]abd.Key, 0, s.active.count)
+	for c := s.active.from(""); ; c.next() {
 		key, ok := c.peek()
 		if !ok {
 			break
@@ -214,8 +212,10 @@ func (s *Store) replay() error {
 	}
 	present, tombstones := s.summary.keys, s.summary.tombstones
 	for i, key := range keys {
+		number, _, _ := s.active.find(key, s.active.hash(key))
+		s.active.item(number).before = before[i]
 		before[i].count(&present, &tombstones, -1)
-		presenceOf(s.active.entries[key].record).count(&present, &tombstones, +1)
+		presenceOf(s.active.entryOf(number).record).count(&present, &tombstones, +1)
 	}
 	s.keys.Store(present)
 	s.tombstones.Store(tombstones)

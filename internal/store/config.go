@@ -47,9 +47,22 @@ const (
 	// lockTimeout bounds bbolt's own wait for its file lock. The folder's
 	// lock is held by then, so nobody but a stranger can have it.
 	lockTimeout = time.Second
-	// initialMap is the address space in bytes that bbolt maps at once, so
-	// that the apply needn't wait for readers to map a grown file again.
-	initialMap = 1 << 30
+	// initialMap is the address space in bytes that bbolt maps at once: 64 GiB
+	// where pointers have 64 bits. Mapping a file anew waits for readers.
+	initialMap = 1 << (30 + 6*(^uint(0)>>63))
+	// mapReserve is how close to that a file may come before each load has a
+	// transaction of its own: more than one batch can make it grow.
+	mapReserve = 1 << 29
+	// memoHeads is how many records' heads are remembered: a few times as
+	// many as puts are on their way. It takes 80 bytes and a key for each.
+	memoHeads = 8192
+	// denseFill and sparseFill are the parts of a page that are filled when it
+	// must be split: nearly all if many new keys go in beside one another, so
+	// that few pages hold them, and half if few do, which leaves room on both.
+	denseFill, sparseFill = 0.95, 0.5
+	// denseKeys is how many new keys go in between two that are there, on the
+	// average, when there are many. fillSamples is how many are looked at.
+	denseKeys, fillSamples = 3, 64
 )
 
 // Config is what Create and Open need. The zero value of each field but Dir

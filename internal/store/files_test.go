@@ -185,6 +185,12 @@ func mustClose(t testing.TB, s *Store) {
 
 func wantLoad(t testing.TB, s *Store, key abd.Key, want abd.Record) {
 	t.Helper()
+	// Twice without the value, as what was found the first time is remembered.
+	for range 2 {
+		if got, _, err := s.Load(key, false); err != nil || got.Tag != want.Tag || got.Deleted != want.Deleted {
+			t.Fatalf("Load(%q) without its value = %v, %v, want %v", string(key), got.Tag, err, want.Tag)
+		}
+	}
 	got, _, err := s.Load(key, true)
 	if err != nil {
 		t.Fatalf("Load(%q): %v", string(key), err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -229,7 +230,7 @@ func open(cfg Config, lock *os.File) (*Store, error) {
 	s := &Store{
 		cfg: cfg, log: cfg.Log, lock: lock, state: state, summary: m,
 		journal: newJournal(cfg, id),
-		active:  newTable(),
+		active:  newTable(maphash.MakeSeed()),
 		group:   make([]byte, frameHead),
 		failing: make(chan struct{}),
 		wake:    make(chan struct{}, 1),

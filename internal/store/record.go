@@ -43,6 +43,12 @@ func keyBytes(key abd.Key) []byte {
 // encodeRecord returns the record's bytes, which share nothing with r.
 func encodeRecord(key abd.Key, r abd.Record) []byte {
 	b := make([]byte, recordHead+len(r.Value))
+	fillRecord(b, key, r)
+	return b
+}
+
+// fillRecord is encodeRecord into a record's bytes, which are all zero.
+func fillRecord(b []byte, key abd.Key, r abd.Record) {
 	b[0] = recordVersion
 	if r.Deleted {
 		b[1] = flagDeleted
@@ -55,7 +61,6 @@ func encodeRecord(key abd.Key, r abd.Record) []byte {
 	copy(b[recordHead:], r.Value)
 	binary.BigEndian.PutUint32(b[recordValueSum:], crc32.Checksum(r.Value, castagnoli))
 	binary.BigEndian.PutUint32(b[recordHeadSum:], headSum(keyBytes(key), b))
-	return b
 }
 
 func headSum(key, record []byte) uint32 {

@@ -19,9 +19,10 @@ func (s *Store) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag,
 	}
 	tables := [2]*table{s.active, s.frozen.Load()}
 	m := merger{prefix: prefix, state: stateCursor{state: s.state, prefix: prefix, start: start}}
+	s.active.arrange()
 	for _, t := range tables {
 		if t != nil {
-			m.tables = append(m.tables, tableCursor{table: t, keyCursor: t.order.from(start)})
+			m.tables = append(m.tables, t.from(start))
 		}
 	}
 	highest := env.Position(0)
@@ -41,13 +42,8 @@ func (s *Store) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag,
 // in several the first of tables has the newest record, and bbolt the oldest.
 type merger struct {
 	prefix abd.Key
-	tables []tableCursor
+	tables []*tableCursor
 	state  stateCursor
-}
-
-type tableCursor struct {
-	table *table
-	keyCursor
 }
 
 // next returns the next key, false behind the last.
@@ -61,10 +57,10 @@ func (m *merger) next() (key abd.Key, e entry, ok bool, err error) {
 	}
 	// From the oldest to the newest, so that the newest wins.
 	for i := len(m.tables) - 1; i >= 0; i-- {
-		t := &m.tables[i]
+		t := m.tables[i]
 		k, there := t.peek()
 		if there && strings.HasPrefix(string(k), string(m.prefix)) && (!ok || k <= key) {
-			key, e, ok = k, t.table.entries[k], true
+			key, e, ok = k, t.entry(), true
 		}
 	}
 	if !ok {

@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"os"
 	"runtime/debug"
+	"sort"
+	"sync"
 
 	"go.etcd.io/bbolt"
 
@@ -26,6 +28,15 @@ const (
 type state struct {
 	path string
 	db   *bbolt.DB
+	// reading is the transaction that loads share, as beginning one costs as
+	// much as a search. It is renewed before and after each write transaction.
+	reading struct {
+		sync.Mutex
+		tx     *bbolt.Tx // nil when there is none
+		cursor *bbolt.Cursor
+		brief  bool // each load has its own: the file may have to be mapped anew
+		head   [recordHead]byte
+	}
 }
 
 // summary is what state.db says of itself, in the transaction that makes it
@@ -154,14 +165,19 @@ func openState(path string, id storeID) (*state, summary, []error, error) {
 	}
 	s := &state{path: path, db: db}
 	m.opened++
-	if err := s.apply(nil, m); err != nil {
+	if err := s.apply(nil, m, denseFill); err != nil {
 		db.Close()
 		return nil, m, nil, err
 	}
 	return s, m, c.damaged, nil
 }
 
-func (s *state) close() error { return s.db.Close() }
+func (s *state) close() error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	s.endReading() // Close would wait for it
+	return s.db.Close()
+}
 
 // size returns the file's size in bytes.
 func (s *state) size() (int64, error) {
@@ -190,24 +206,47 @@ func (s *state) view(key abd.Key, f func(records *bbolt.Bucket) error) (err erro
 	return f(tx.Bucket([]byte(bucketRecords)))
 }
 
-// load returns a copy of a key's record, nil if there is none.
+// load returns a copy of a key's record, nil if there is none. Without the
+// value it is the head, which the next load overwrites.
 func (s *state) load(key abd.Key, withValue bool) (record []byte, err error) {
-	err = s.view(key, func(records *bbolt.Bucket) error {
-		found, err := s.find(records.Cursor(), keyBytes(key))
-		if err != nil || found == nil {
-			return err
+	r := &s.reading
+	r.Lock()
+	defer r.Unlock()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = damagedRecord(s.path, keyBytes(key), fmt.Sprintf("reading it failed: %v", p))
+			s.endReading()
+		} else if r.brief {
+			s.endReading()
 		}
-		if !withValue {
-			record = bytes.Clone(found[:recordHead])
-			return nil
+	}()
+	if r.tx == nil {
+		if r.tx, err = s.db.Begin(false); err != nil {
+			return nil, err
 		}
-		if reason := checkValue(found); reason != "" {
-			return damagedRecord(s.path, keyBytes(key), reason)
-		}
-		record = bytes.Clone(found)
-		return nil
-	})
-	return record, err
+		r.cursor = r.tx.Bucket([]byte(bucketRecords)).Cursor()
+	}
+	found, err := s.find(r.cursor, keyBytes(key))
+	if err != nil || found == nil {
+		return nil, err
+	}
+	if !withValue {
+		copy(r.head[:], found)
+		return r.head[:], nil
+	}
+	if reason := checkValue(found); reason != "" {
+		return nil, damagedRecord(s.path, keyBytes(key), reason)
+	}
+	return bytes.Clone(found), nil
+}
+
+// endReading ends the shared transaction. The caller holds s.reading.
+func (s *state) endReading() {
+	if s.reading.tx != nil {
+		s.reading.tx.Rollback()
+		s.reading.tx, s.reading.cursor = nil, nil
+	}
 }
 
 // find looks a key up. It returns the record, whose head is good, or nil when
@@ -331,24 +370,63 @@ func (s *state) heads(prefix, start abd.Key, limit int) (page []head, err error)
 	return page, err
 }
 
-// applied is a record on its way into bbolt.
+// appliedRecord is a record on its way into bbolt.
 type appliedRecord struct {
 	key    abd.Key
 	record []byte
+	before presence
+}
+
+// fill chooses how full the pages become that a batch makes bbolt split. It
+// looks at some of the new keys: how many others of the batch come before the
+// next key that is there already.
+func (s *state) fill(batch []appliedRecord) (fill float64, err error) {
+	if len(batch) == 0 {
+		return sparseFill, nil
+	}
+	seen, beside := 0, 0
+	err = s.view(batch[0].key, func(records *bbolt.Bucket) error {
+		c := records.Cursor()
+		step := max(1, len(batch)/fillSamples)
+		for i := 0; i < len(batch); i += step {
+			if batch[i].before != absent {
+				continue
+			}
+			next, _ := c.Seek(keyBytes(batch[i].key))
+			end := len(batch)
+			if next != nil {
+				end = i + sort.Search(len(batch)-i, func(n int) bool { return string(batch[i+n].key) >= string(next) })
+			}
+			seen, beside = seen+1, beside+end-i
+		}
+		return nil
+	})
+	if beside >= denseKeys*max(1, seen) {
+		return denseFill, err
+	}
+	return sparseFill, err
 }
 
 // apply writes records, in order of their keys, and what is then true of the
-// file. Their keys were looked up before (presences): so that damage is met
-// in a read transaction, and not half-way through this one.
-func (s *state) apply(batch []appliedRecord, m summary) (err error) {
+// file. Pages that must be split become as full as fill says.
+func (s *state) apply(batch []appliedRecord, m summary, fill float64) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
 			err = damagedFile(s.path, -1, "writing to it failed: %v", r)
 		}
 	}()
+	size, err := s.size()
+	if err != nil {
+		return err
+	}
+	// Before the write transaction, so that all pages that were freed are its
+	// to use; and after it, so that loads find what it wrote.
+	s.renewReading(size > initialMap-mapReserve)
+	defer s.renewReading(false)
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		records := tx.Bucket([]byte(bucketRecords))
+		records.FillPercent = fill
 		for _, r := range batch {
 			if err := records.Put(keyBytes(r.key), r.record); err != nil {
 				return err
@@ -356,4 +434,13 @@ func (s *state) apply(batch []appliedRecord, m summary) (err error) {
 		}
 		return tx.Bucket([]byte(bucketMeta)).Put([]byte(summaryKey), m.encode())
 	})
+}
+
+// renewReading makes the next load begin a transaction. While it is brief,
+// every load does.
+func (s *state) renewReading(brief bool) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	s.endReading()
+	s.reading.brief = brief
 }

@@ -156,8 +156,8 @@ func checkLoads(t *testing.T, path string, n, flipped int) (damaged int) {
 	if err != nil {
 		t.Fatalf("bit flipped at %d: checkState finds nothing, and bbolt: %v", flipped, err)
 	}
-	defer db.Close()
 	s := &state{path: path, db: db}
+	defer s.close()
 	for i, key := range keysOf(n) {
 		record, err := s.load(key, true)
 		if errors.Is(err, abd.ErrDamaged) {

@@ -36,6 +36,8 @@ type Store struct {
 		presence presence
 	}
 
+	memo memo
+
 	// frozen is the table being applied, nil if none.
 	frozen atomic.Pointer[table]
 	// summary is what bbolt holds. Of the apply.
@@ -104,21 +106,28 @@ func (s *Store) Load(key abd.Key, withValue bool) (abd.Record, env.Position, err
 
 // lookup returns a key's encoded record, nil if there is none.
 func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error) {
-	e, ok := s.active.entries[key]
+	hash := s.active.hash(key)
+	e, ok := s.active.get(key, hash)
 	if !ok {
 		// In this order: a table leaves s.frozen after it is all in bbolt.
 		if t := s.frozen.Load(); t != nil {
-			e, ok = t.entries[key]
+			e, ok = t.get(key, hash)
 		}
 	}
 	if !ok {
 		if len(key) == 0 {
 			return nil, 0, nil
 		}
+		if !withValue {
+			e.record, ok = s.memo.get(key, hash)
+		}
+	}
+	if !ok {
 		record, err := s.state.load(key, withValue)
 		if err != nil {
 			return nil, 0, err
 		}
+		s.memo.put(key, hash, record)
 		e.record = record
 	}
 	s.known.key, s.known.presence = key, presenceOf(e.record)
@@ -153,12 +162,14 @@ func (s *Store) Store(key abd.Key, r abd.Record) (env.Position, error) {
 			return 0, err
 		}
 	}
-	record := encodeRecord(key, r)
+	s.appended++
+	hash := s.active.hash(key)
+	record := s.active.put(key, hash, recordHead+len(r.Value), s.appended, s.known.presence)
+	fillRecord(record, key, r)
+	s.memo.forget(key, hash)
 	s.group = appendEntry(s.group, key, record)
 	s.records++
 	s.pending.Add(size)
-	s.appended++
-	s.active.put(key, entry{record: record, position: s.appended})
 	s.activeBytes.Store(s.active.bytes)
 	s.journaled.Add(size)
 	s.recount(s.known.presence, presenceOf(record))

@@ -256,8 +256,8 @@ func TestCrashWithinApply(t *testing.T) {
 		mustStore(t, s, abd.Key(fmt.Sprintf("k%02d", i)), r)
 	}
 	mustCommit(t, s)
-	c := s.active.order.from("k10")
-	batch, _ := nextBatch(s.active, &c)
+	s.active.arrange()
+	batch, _ := nextBatch(s.active.from("k10"))
 	if err := s.applyBatch(batch[:25], s.summary); err != nil {
 		t.Fatal(err)
 	}
@@ -344,43 +344,6 @@ func TestLargeGroup(t *testing.T) {
 	s = mustOpen(t, cfg)
 	wantLoad(t, s, "k15", testRecord(16, string(make([]byte, 100<<10))))
 	wantLoad(t, s, "k29", testRecord(30, string(make([]byte, 10))))
-}
-
-func TestKeyOrder(t *testing.T) {
-	r := random(4)
-	for round := range 3 {
-		var o keyOrder
-		var twin []abd.Key
-		for i := range 5000 {
-			var key abd.Key
-			switch round {
-			case 0:
-				key = abd.Key(fmt.Sprintf("%05d", i))
-			case 1:
-				key = abd.Key(fmt.Sprintf("%05d", 5000-i))
-			default:
-				key = abd.Key(fmt.Sprint(r.Uint32()))
-			}
-			if at, there := slices.BinarySearch(twin, key); !there {
-				twin = slices.Insert(twin, at, key)
-				o.insert(key)
-			}
-		}
-		for range 50 {
-			start := abd.Key(fmt.Sprint(r.Uint32()))[:r.IntN(4)]
-			c := o.from(start)
-			at, _ := slices.BinarySearch(twin, start)
-			for _, want := range twin[at:] {
-				if got, ok := c.peek(); !ok || got != want {
-					t.Fatalf("round %d: from %q: %q, want %q", round, start, got, want)
-				}
-				c.next()
-			}
-			if got, ok := c.peek(); ok {
-				t.Fatalf("%q behind the last key", got)
-			}
-		}
-	}
 }
 
 // A tag is the same wherever its record is: in the memory table, in the

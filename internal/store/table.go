@@ -1,117 +1,357 @@
 package store
 
 import (
+	"cmp"
+	"encoding/binary"
+	"hash/maphash"
 	"slices"
 	"sort"
 	"strings"
+	"unsafe"
 
 	"atoll/abd"
 	"atoll/env"
 )
 
-// entryOverhead is about what a table spends in bytes on an entry beside its
-// key and record.
-const entryOverhead = 96
+// How a table is laid out. None of it points to anything but the chunks, so
+// the garbage collector has nothing to walk through, however many keys.
+const (
+	// firstChunk and largestChunk are what is allocated at once for keys and
+	// records, in bytes: more each time.
+	firstChunk   = 4 << 10
+	largestChunk = 256 << 10
+	// ownChunk is the size in bytes from which a record has a chunk for
+	// itself, which is let go when the record is replaced.
+	ownChunk = largestChunk / 4
+	// itemBlock is how many items are allocated at once.
+	itemBlock = 4096
+	// firstSlots is the size of a new table's index; a power of two.
+	firstSlots = 64
+	// runKeys is how many keys are sorted at once. The more, the longer that
+	// takes (about a millisecond); the fewer, the more runs a cursor merges.
+	runKeys = 8192
+	// entryOverhead is what a table takes for a key beside its bytes, at
+	// most: its item, its place in a run, and up to three slots.
+	entryOverhead = 32 + 4 + 3*4
+)
 
 // A table is the part of the state that isn't in bbolt yet: the newest record
 // of each key that was written since some position. The stepping goroutine
 // alone touches the active one; a frozen one never changes.
+//
+// Keys and records are copied into chunks and never moved or overwritten: what
+// was read from a table stays as it is.
 type table struct {
-	entries map[abd.Key]entry
-	order   keyOrder
-	bytes   int64
+	seed   maphash.Seed
+	chunks [][]byte
+	fill   uint32   // the chunk that is being filled
+	slots  []uint32 // hash table with linear probing: an item's number + 1
+	blocks [][]item
+	count  int // of items
+	// order holds the numbers of the items, runKeys by runKeys, each run
+	// sorted by key; arranged is how many items that is.
+	order    [][]uint32
+	arranged int
+	// bytes is what it all takes. What was replaced counts, as it stays until
+	// the table goes.
+	bytes int64
 	// last is the position behind the table's last record. Set when frozen.
 	last env.Position
 	// applied is closed when all of it is in bbolt.
 	applied chan struct{}
 }
 
+// item says where a key is, and its record right behind it.
+type item struct {
+	position  env.Position
+	hash      uint32
+	chunk, at uint32
+	size      uint32 // of the record
+	key       uint16 // its length
+	before    presence
+}
+
+// entry is a key's record in a table.
 type entry struct {
 	record   []byte // encoded, immutable
 	position env.Position
+	// before is what was there before the table's first record of the key:
+	// what bbolt holds when it is this table's turn.
+	before presence
 }
 
-func newTable() *table {
-	return &table{entries: make(map[abd.Key]entry), applied: make(chan struct{})}
+// newTable returns an empty table. Tables with the same seed have the same
+// hashes.
+func newTable(seed maphash.Seed) *table {
+	return &table{seed: seed, slots: make([]uint32, firstSlots), applied: make(chan struct{})}
 }
 
-// put keeps e, and a copy of the key if it is new.
-func (t *table) put(key abd.Key, e entry) {
-	if old, ok := t.entries[key]; ok {
-		t.bytes += int64(len(e.record) - len(old.record))
-		t.entries[key] = e
-		return
+func (t *table) hash(key abd.Key) uint32 { return uint32(maphash.String(t.seed, string(key))) }
+
+func (t *table) item(i uint32) *item { return &t.blocks[i/itemBlock][i%itemBlock] }
+
+// keyOf returns an item's key, which is never changed.
+func (t *table) keyOf(i uint32) abd.Key {
+	it := t.item(i)
+	if it.key == 0 {
+		return ""
 	}
-	key = abd.Key(strings.Clone(string(key)))
-	t.entries[key] = e
-	t.order.insert(key)
-	t.bytes += int64(len(key) + len(e.record) + entryOverhead)
+	return abd.Key(unsafe.String(&t.chunks[it.chunk][it.at], int(it.key)))
 }
 
-// maxChunk keys are moved at most to insert one.
-const maxChunk = 512
-
-// keyOrder is a sorted list of keys: chunks of keys, each sorted, none empty,
-// each before the next. It is a B-tree of two levels: fast enough to be kept
-// up to date with every new key, so that neither a scan nor an apply has to
-// sort.
-type keyOrder struct{ chunks [][]abd.Key }
-
-// insert adds a key that isn't in the list.
-func (o *keyOrder) insert(key abd.Key) {
-	if len(o.chunks) == 0 {
-		o.chunks = [][]abd.Key{append(make([]abd.Key, 0, maxChunk), key)}
-		return
+func (t *table) entryOf(i uint32) entry {
+	it := t.item(i)
+	begin := it.at + uint32(it.key)
+	return entry{
+		record:   t.chunks[it.chunk][begin : begin+it.size : begin+it.size],
+		position: it.position,
+		before:   it.before,
 	}
-	i := max(0, sort.Search(len(o.chunks), func(i int) bool { return o.chunks[i][0] > key })-1)
-	if c := o.chunks[i]; len(c) == maxChunk {
-		// Keys often come in order, so the full chunk at the end isn't halved.
-		half := maxChunk / 2
-		if i == len(o.chunks)-1 && key > c[maxChunk-1] {
-			half = maxChunk
-		}
-		right := append(make([]abd.Key, 0, maxChunk), c[half:]...)
-		clear(c[half:])
-		o.chunks[i] = c[:half]
-		if half == maxChunk {
-			o.chunks = append(o.chunks, append(right, key))
-			return
-		}
-		o.chunks = slices.Insert(o.chunks, i+1, right)
-		if key > right[0] {
-			i++
+}
+
+// find returns the number of a key's item, or the slot that it would take.
+func (t *table) find(key abd.Key, hash uint32) (number uint32, slot uint32, ok bool) {
+	mask := uint32(len(t.slots) - 1)
+	for slot = hash & mask; t.slots[slot] != 0; slot = (slot + 1) & mask {
+		i := t.slots[slot] - 1
+		if t.item(i).hash == hash && t.keyOf(i) == key {
+			return i, slot, true
 		}
 	}
-	at, _ := slices.BinarySearch(o.chunks[i], key)
-	o.chunks[i] = slices.Insert(o.chunks[i], at, key)
+	return 0, slot, false
 }
 
-// from returns a cursor at the first key that isn't before start.
-func (o *keyOrder) from(start abd.Key) keyCursor {
-	i := max(0, sort.Search(len(o.chunks), func(i int) bool { return o.chunks[i][0] > start })-1)
-	c := keyCursor{order: o, chunk: i}
-	if i < len(o.chunks) {
-		c.index, _ = slices.BinarySearch(o.chunks[i], start)
+// get returns the entry of a key whose hash is known.
+func (t *table) get(key abd.Key, hash uint32) (entry, bool) {
+	i, _, ok := t.find(key, hash)
+	if !ok {
+		return entry{}, false
+	}
+	return t.entryOf(i), true
+}
+
+// put makes room for a key's record of the given size, and returns it for the
+// caller to fill at once. before counts when the key is new to the table.
+func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, before presence) []byte {
+	i, slot, ok := t.find(key, hash)
+	if !ok {
+		i = uint32(t.count)
+		if i%itemBlock == 0 {
+			t.blocks = append(t.blocks, make([]item, itemBlock))
+		}
+		t.count++
+		t.slots[slot] = i + 1
+		*t.item(i) = item{hash: hash, key: uint16(len(key)), before: before}
+		t.bytes += entryOverhead
+	} else if old := t.item(i); int(old.key)+int(old.size) >= ownChunk {
+		t.chunks[old.chunk] = nil
+		t.bytes -= int64(old.key) + int64(old.size)
+	}
+	it := t.item(i)
+	it.position, it.size = position, uint32(size)
+	var room []byte
+	it.chunk, it.at, room = t.room(len(key) + size)
+	copy(room, key)
+	if !ok && t.count%runKeys == 0 {
+		t.arrange()
+	}
+	if !ok && t.count*4 > len(t.slots)*3 {
+		t.grow()
+	}
+	return room[len(key):]
+}
+
+// room takes n bytes of a chunk.
+func (t *table) room(n int) (chunk, at uint32, room []byte) {
+	t.bytes += int64(n)
+	if n >= ownChunk {
+		t.chunks = append(t.chunks, make([]byte, n))
+		return uint32(len(t.chunks) - 1), 0, t.chunks[len(t.chunks)-1]
+	}
+	if len(t.chunks) == 0 || cap(t.chunks[t.fill])-len(t.chunks[t.fill]) < n {
+		next := firstChunk
+		if len(t.chunks) > 0 {
+			next = min(2*max(cap(t.chunks[t.fill]), firstChunk), largestChunk)
+		}
+		t.chunks = append(t.chunks, make([]byte, 0, max(next, n)))
+		t.fill = uint32(len(t.chunks) - 1)
+	}
+	c := t.chunks[t.fill]
+	at = uint32(len(c))
+	t.chunks[t.fill] = c[:len(c)+n]
+	return t.fill, at, c[at : len(c)+n : len(c)+n]
+}
+
+// grow doubles the index.
+func (t *table) grow() {
+	t.slots = make([]uint32, 2*len(t.slots))
+	mask := uint32(len(t.slots) - 1)
+	for i := range uint32(t.count) {
+		slot := t.item(i).hash & mask
+		for t.slots[slot] != 0 {
+			slot = (slot + 1) & mask
+		}
+		t.slots[slot] = i + 1
+	}
+}
+
+// arrange sorts the keys that came since the last time. Runs that are full
+// are done; the last one is sorted again.
+func (t *table) arrange() {
+	for t.arranged < t.count {
+		r := t.arranged / runKeys
+		end := min(t.count, (r+1)*runKeys)
+		if r == len(t.order) {
+			t.order = append(t.order, nil)
+		}
+		run := slices.Grow(t.order[r], end-t.arranged)
+		for ; t.arranged < end; t.arranged++ {
+			run = append(run, uint32(t.arranged))
+		}
+		t.sort(run)
+		t.order[r] = run
+	}
+}
+
+// sort sorts numbers of items by key. Keys are compared by the eight bytes
+// that follow what all of them begin with: that decides nearly always, and
+// spares two visits to memory a comparison.
+func (t *table) sort(run []uint32) {
+	first := t.keyOf(run[0])
+	common := len(first)
+	for _, i := range run[1:] {
+		k := t.keyOf(i)
+		common = min(common, len(k))
+		for k[:common] != first[:common] {
+			common--
+		}
+	}
+	type short struct {
+		bytes  uint64
+		number uint32
+	}
+	keys := make([]short, len(run))
+	for n, i := range run {
+		var b [8]byte
+		copy(b[:], t.keyOf(i)[common:])
+		keys[n] = short{binary.BigEndian.Uint64(b[:]), i}
+	}
+	slices.SortFunc(keys, func(a, b short) int {
+		if c := cmp.Compare(a.bytes, b.bytes); c != 0 {
+			return c
+		}
+		return strings.Compare(string(t.keyOf(a.number)), string(t.keyOf(b.number)))
+	})
+	for n, k := range keys {
+		run[n] = k.number
+	}
+}
+
+// from returns a cursor at the first key that isn't before start. The table
+// must be arranged, and mustn't change while the cursor is in use.
+func (t *table) from(start abd.Key) *tableCursor {
+	c := &tableCursor{table: t, runs: make([]runCursor, 0, len(t.order))}
+	for _, run := range t.order {
+		at := sort.Search(len(run), func(i int) bool { return t.keyOf(run[i]) >= start })
+		if at < len(run) {
+			c.runs = append(c.runs, runCursor{key: t.keyOf(run[at]), rest: run[at:]})
+		}
+	}
+	for i := len(c.runs)/2 - 1; i >= 0; i-- {
+		c.sink(i)
 	}
 	return c
 }
 
-// keyCursor walks a keyOrder that doesn't change meanwhile.
-type keyCursor struct {
-	order        *keyOrder
-	chunk, index int
+// A tableCursor walks a table in order of the keys: it merges the runs, which
+// form a heap, the one with the least key first.
+type tableCursor struct {
+	table *table
+	runs  []runCursor
+}
+
+type runCursor struct {
+	key  abd.Key  // of the first of rest
+	rest []uint32 // never empty
 }
 
 // peek returns the key at the cursor, false at the end.
-func (c *keyCursor) peek() (abd.Key, bool) {
-	for c.chunk < len(c.order.chunks) {
-		if keys := c.order.chunks[c.chunk]; c.index < len(keys) {
-			return keys[c.index], true
-		}
-		c.chunk, c.index = c.chunk+1, 0
+func (c *tableCursor) peek() (abd.Key, bool) {
+	if len(c.runs) == 0 {
+		return "", false
 	}
-	return "", false
+	return c.runs[0].key, true
 }
 
+// entry returns what is at the cursor, which must not be at the end.
+func (c *tableCursor) entry() entry { return c.table.entryOf(c.runs[0].rest[0]) }
+
 // next moves to the next key.
-func (c *keyCursor) next() { c.index++ }
+func (c *tableCursor) next() {
+	r := &c.runs[0]
+	if len(r.rest) > 1 {
+		r.rest = r.rest[1:]
+		r.key = c.table.keyOf(r.rest[0])
+	} else {
+		last := len(c.runs) - 1
+		c.runs[0] = c.runs[last]
+		c.runs = c.runs[:last]
+	}
+	c.sink(0)
+}
+
+// sink moves a run down the heap to its place.
+func (c *tableCursor) sink(i int) {
+	for {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < len(c.runs); child++ {
+			if c.runs[child].key < c.runs[least].key {
+				least = child
+			}
+		}
+		if least == i {
+			return
+		}
+		c.runs[i], c.runs[least] = c.runs[least], c.runs[i]
+		i = least
+	}
+}
+
+// A memo remembers what the last lookups in bbolt have found: the head of a
+// put follows that of its get phase, for which bbolt was searched already. It
+// only ever holds what bbolt holds and no table does: Store forgets its key.
+type memo struct {
+	heads [memoHeads]memoHead
+}
+
+type memoHead struct {
+	key    abd.Key // "" for none
+	absent bool
+	record [recordHead]byte
+}
+
+// get returns a key's head, nil if it is known to be absent. The next put
+// overwrites it.
+func (m *memo) get(key abd.Key, hash uint32) (head []byte, ok bool) {
+	h := &m.heads[hash%memoHeads]
+	if h.key != key {
+		return nil, false
+	}
+	if h.absent {
+		return nil, true
+	}
+	return h.record[:], true
+}
+
+// put keeps what was found, nil for nothing.
+func (m *memo) put(key abd.Key, hash uint32, record []byte) {
+	h := &m.heads[hash%memoHeads]
+	h.key, h.absent = abd.Key(strings.Clone(string(key))), record == nil
+	copy(h.record[:], record)
+}
+
+func (m *memo) forget(key abd.Key, hash uint32) {
+	if h := &m.heads[hash%memoHeads]; h.key == key {
+		h.key = ""
+	}
+}
