@@ -178,6 +178,7 @@ func (t *Transport) hear(l *link) error {
 	if err := t.checkHello(h, l.peer); err != nil {
 		return err
 	}
+	l.bulk = h.Bulk
 	if err := t.writeHello(l.stream); err != nil {
 		return err
 	}

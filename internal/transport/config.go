@@ -42,6 +42,9 @@ type Config struct {
 	// how many for one client. 0: DefaultMaxPending and
 	// DefaultMaxPendingClient. A single message goes out even if it is larger.
 	MaxPending, MaxPendingClient int
+	// MaxBulk and MaxBulkClient are the same for large frames, those of more
+	// than BulkAbove bytes. 0: DefaultMaxBulk and DefaultMaxBulkClient.
+	MaxBulk, MaxBulkClient int
 	// MaxIncoming is how many connections may come in. 0: DefaultMaxIncoming.
 	MaxIncoming int
 	// StallTimeout is how long a peer may take nothing of what waits for it.
@@ -51,16 +54,17 @@ type Config struct {
 }
 
 // Handler is told of sessions and messages. For each session, Up comes
-// first, then Messages any number of times, then Down once; all of them on
-// the session's own goroutine, so that calls for different sessions run
-// concurrently. A handler that takes long slows that peer down, and no other.
-// It must not wait for another message of the same peer, nor call
-// Transport.Close.
+// first, then Messages any number of times, then Down once. Messages is called
+// on two goroutines of the session's own, one for small frames and one for
+// large ones, so that calls run concurrently, for one session and for several.
+// A handler that takes long slows down what this peer sends of the same size,
+// and nothing else. It must not wait for another message of the same peer, nor
+// call Transport.Close.
 type Handler interface {
 	// Up reports a new session. It can be sent on already.
 	Up(s *Session)
 	// Messages takes everything that one read brought, in the order in which
-	// the peer queued it. The slice is used again when Messages returns, the
+	// the peer queued it; between small and large frames there is no order. The slice is used again when Messages returns, the
 	// messages in it are not.
 	Messages(s *Session, in []Incoming)
 	// Down reports the end of a session and why. Send doesn't use it any
@@ -68,10 +72,11 @@ type Handler interface {
 	Down(s *Session, err error)
 }
 
-// Drainer is a Handler that asks sessions whether they are Congested.
+// Drainer is a Handler that asks sessions whether they are Congested or
+// BulkCongested.
 type Drainer interface {
-	// Drained reports that a session no longer is. It is called on the
-	// session's writer and must not block. When the session ends instead,
+	// Drained reports that a session no longer is. It is called on one of the
+	// session's writers and must not block. When the session ends instead,
 	// Down says so.
 	Drained(s *Session)
 }
@@ -105,9 +110,9 @@ func (c Config) validated() (Config, error) {
 			c.Self, c.Cluster, certificate, certificate.Cluster)
 	case c.Self == "" && len(c.Listen) > 0:
 		return c, errors.New("transport: only a node may listen")
-	case c.MaxPending < 0 || c.MaxPendingClient < 0 || c.MaxIncoming < 0 || c.StallTimeout < 0:
-		return c, fmt.Errorf("transport: negative limit (MaxPending %d, MaxPendingClient %d, MaxIncoming %d, StallTimeout %v)",
-			c.MaxPending, c.MaxPendingClient, c.MaxIncoming, c.StallTimeout)
+	case c.MaxPending < 0 || c.MaxPendingClient < 0 || c.MaxBulk < 0 || c.MaxBulkClient < 0 || c.MaxIncoming < 0 || c.StallTimeout < 0:
+		return c, fmt.Errorf("transport: negative limit (MaxPending %d, MaxPendingClient %d, MaxBulk %d, MaxBulkClient %d, MaxIncoming %d, StallTimeout %v)",
+			c.MaxPending, c.MaxPendingClient, c.MaxBulk, c.MaxBulkClient, c.MaxIncoming, c.StallTimeout)
 	}
 	if c.Addresses == nil {
 		c.Addresses = func(quorum.NodeID) []string { return nil }
@@ -115,14 +120,17 @@ func (c Config) validated() (Config, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	if c.MaxPending == 0 {
-		c.MaxPending = DefaultMaxPending
-	}
-	if c.MaxPendingClient == 0 {
-		c.MaxPendingClient = DefaultMaxPendingClient
-	}
-	if c.MaxIncoming == 0 {
-		c.MaxIncoming = DefaultMaxIncoming
+	for _, l := range []struct {
+		limit    *int
+		standard int
+	}{
+		{&c.MaxPending, DefaultMaxPending}, {&c.MaxPendingClient, DefaultMaxPendingClient},
+		{&c.MaxBulk, DefaultMaxBulk}, {&c.MaxBulkClient, DefaultMaxBulkClient},
+		{&c.MaxIncoming, DefaultMaxIncoming},
+	} {
+		if *l.limit == 0 {
+			*l.limit = l.standard
+		}
 	}
 	if c.StallTimeout == 0 {
 		c.StallTimeout = DefaultStallTimeout

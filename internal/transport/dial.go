@@ -223,5 +223,6 @@ func (t *Transport) introduce(l *link, address string, want quorum.NodeID) error
 	if err := t.checkHello(h, l.peer); err != nil {
 		return err
 	}
+	l.bulk = h.Bulk
 	return l.stream.SetDeadline(time.Time{})
 }

@@ -4,10 +4,10 @@
 //
 // A [Transport] is a process's place on the network: the UDP sockets, who may
 // come in, and whom to dial. A [Session] is one connection with one peer: a
-// QUIC connection that holds a single bidirectional stream, opened by the
-// side that dialed. Either side sends frames on it, each a message and the
-// conversation that it belongs to (see internal/wire). A [Handler] is told of
-// sessions and messages.
+// QUIC connection that holds one bidirectional stream, opened by the side that
+// dialed, and up to two streams in one direction for large frames, see below.
+// Either side sends frames, each a message and the conversation that it
+// belongs to (see internal/wire). A [Handler] is told of sessions and messages.
 //
 // A peer is known by its certificate and never by its address. Before the
 // first frame each side says in a hello which cluster and node it is, and
@@ -35,13 +35,30 @@
 // the other one is closed after [DuplicateLinger], when the answers that were
 // on their way over it have arrived.
 //
+// # Large frames
+//
+// A frame of more than [BulkAbove] bytes would hold up everything behind it, so
+// it goes another way: its own queue, writer, stream, reader and goroutine in
+// the handler. The streams take turns packet by packet. So there is no order
+// between large and small frames; the protocols ask for none. Large frames
+// have an order among themselves, and leave one after the other: the first of
+// two is there when half of the bytes are.
+//
+// The hello says whether a peer knows this (wire.Hello, Bulk). One that doesn't
+// gets and sends all on the first stream.
+//
+// A request that is sent again while its first copy still waits here isn't
+// queued twice: on a network or disk that is too slow for what is asked of it,
+// repeating what is large would make it slower still.
+//
 // # What is bounded
 //
 // Every queue has a limit in limits.go. A peer that doesn't read costs at most
-// MaxPending bytes (MaxPendingClient, if it is no node), then Queue returns
-// [ErrQueueFull], and when the peer took nothing for StallTimeout the session
-// is closed; all three are in [Config]. Nobody ever waits for a peer: Queue,
-// Flush and Send don't block on the network.
+// MaxPending bytes of small frames (MaxPendingClient, if it is no node) and
+// MaxBulk of large ones (MaxBulkClient), then Queue returns [ErrQueueFull], and
+// when the peer took nothing for StallTimeout the session is closed; all are
+// in [Config]. Nobody ever waits for a peer: Queue, Flush and Send don't block
+// on the network.
 //
 // What a peer sends is checked before it is believed: the length of a frame
 // against wire.MaxFrame before space is made for it, and space grows with the

@@ -15,7 +15,7 @@ import (
 
 // hello is what this side says.
 func (t *Transport) hello() *wire.Hello {
-	return &wire.Hello{Version: wire.Version, Cluster: t.cfg.Cluster, Node: t.cfg.Self}
+	return &wire.Hello{Version: wire.Version, Cluster: t.cfg.Cluster, Node: t.cfg.Self, Bulk: true}
 }
 
 // writeHello writes this side's hello.

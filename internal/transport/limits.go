@@ -13,6 +13,13 @@ const (
 	// the same for clients, of whom there are more: two of the largest values.
 	DefaultMaxPending       = 64 << 20
 	DefaultMaxPendingClient = 16 << 20
+	// DefaultMaxBulk and DefaultMaxBulkClient are the same for large frames,
+	// which wait on their own.
+	DefaultMaxBulk       = 64 << 20
+	DefaultMaxBulkClient = 16 << 20
+	// BulkAbove is the size above which a frame is large: it goes on a stream
+	// of its own, so that small ones needn't wait for it.
+	BulkAbove = 64 << 10
 	// DefaultMaxIncoming is how many connections may come in.
 	DefaultMaxIncoming = 10_000
 	// maxHandshakes is how many of those may be unfinished, and retryAbove is
@@ -35,6 +42,11 @@ const (
 	flushAbove = 64 << 10
 	// keepBuffer is the largest send buffer that is kept for reuse.
 	keepBuffer = 1 << 20
+	// bulkStep is what send buffers of large frames are rounded up to.
+	bulkStep = 64 << 10
+	// bulkChunk is how much room is made for a large frame before more than
+	// its first bytes have come.
+	bulkChunk = 256 << 10
 	// minChunk and maxChunk bound the buffers into which small frames are
 	// read, and minRead is how much free space is worth a read.
 	minChunk = 4 << 10
@@ -81,25 +93,48 @@ const (
 	failureLogEvery = time.Second
 )
 
-// dialerConfig is the QUIC side of connections that go out. Who dialed opens
-// the only stream.
-func dialerConfig() *quic.Config {
+// What of a connection may be on its way or unread, in bytes; QUIC goes from
+// the first to the second as the path needs it. Two streams come in at most,
+// and a connection's window always exceeds that of the one for large frames,
+// so that small frames have room even while nobody reads those.
+const (
+	streamWindow        = 512 << 10
+	maxStreamWindow     = 6 << 20
+	connectionWindow    = 768 << 10
+	maxConnectionWindow = 15 << 20
+	// packetSize is what packets begin with, the least that a path must carry
+	// for QUIC. More is tried out later. (quic-go's own 1280 doesn't get
+	// through a path for IP packets of 1280 bytes, as tunnels often are.)
+	packetSize = 1200
+)
+
+// quicConfig is what both sides of a connection have in common: beside the
+// first stream each may open one in its own direction, for large frames.
+func quicConfig() *quic.Config {
 	return &quic.Config{
-		HandshakeIdleTimeout:  HandshakeTimeout,
-		MaxIdleTimeout:        IdleTimeout,
-		KeepAlivePeriod:       KeepAlive,
-		MaxIncomingStreams:    -1,
-		MaxIncomingUniStreams: -1,
+		HandshakeIdleTimeout:           HandshakeTimeout,
+		MaxIdleTimeout:                 IdleTimeout,
+		InitialStreamReceiveWindow:     streamWindow,
+		MaxStreamReceiveWindow:         maxStreamWindow,
+		InitialConnectionReceiveWindow: connectionWindow,
+		MaxConnectionReceiveWindow:     maxConnectionWindow,
+		InitialPacketSize:              packetSize,
+		MaxIncomingUniStreams:          1,
 	}
 }
 
-// acceptorConfig is the QUIC side of connections that come in: one stream,
-// and no second one beside it.
+// dialerConfig is for connections that go out. Who dialed opens the first
+// stream, and keeps the connection alive.
+func dialerConfig() *quic.Config {
+	c := quicConfig()
+	c.KeepAlivePeriod = KeepAlive
+	c.MaxIncomingStreams = -1
+	return c
+}
+
+// acceptorConfig is for connections that come in.
 func acceptorConfig() *quic.Config {
-	return &quic.Config{
-		HandshakeIdleTimeout:  HandshakeTimeout,
-		MaxIdleTimeout:        IdleTimeout,
-		MaxIncomingStreams:    1,
-		MaxIncomingUniStreams: -1,
-	}
+	c := quicConfig()
+	c.MaxIncomingStreams = 1
+	return c
 }

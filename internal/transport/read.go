@@ -4,27 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 
 	"atoll/env"
 	"atoll/internal/wire"
 )
 
-// read gives the handler what comes, until the session ends. It returns why.
-func (s *Session) read() error {
+// read gives the handler what comes on a stream, and counts it, until the
+// session ends. It returns why.
+func (s *Session) read(stream io.Reader, frames frameReader, count *atomic.Uint64) error {
 	var (
-		frames  = frameReader{next: minChunk}
 		decoder wire.Decoder
 		in      []Incoming
 		c       = &s.t.counters
 	)
 	for {
-		n, err := frames.fill(s.stream)
+		n, err := frames.fill(stream)
 		c.reads.Add(1)
 		c.bytesIn.Add(uint64(n))
 		var bad error
 		in, bad = s.decode(&frames, &decoder, in[:0])
 		if len(in) > 0 {
-			c.framesIn.Add(uint64(len(in)))
+			count.Add(uint64(len(in)))
 			s.t.cfg.Handler.Messages(s, in)
 			clear(in)
 			if cap(in) > keepIncoming {
@@ -93,6 +94,7 @@ type frameReader struct {
 	start, end int // of what is read and not cut off yet
 	next       int // size of the next chunk
 	reads      int // into this chunk
+	trust      int // how much room is made for a frame of which little has come
 }
 
 // fill reads once.
@@ -126,7 +128,7 @@ func (f *frameReader) makeRoom() {
 	if whole > size {
 		// The peer says that the frame is this large, which costs it nothing:
 		// room grows with what has come.
-		size = min(whole, max(maxChunk, 4*have))
+		size = min(whole, max(maxChunk, f.trust, 4*have))
 	}
 	chunk := make([]byte, size)
 	copy(chunk, f.chunk[f.start:f.end])

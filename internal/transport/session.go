@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type link struct {
 	stream *quic.Stream
 	peer   identity.Peer
 	dialed bool // by this side
+	bulk   bool // the peer takes large frames on a stream of their own
 }
 
 // close closes the connection and tells the peer why.
@@ -39,14 +41,16 @@ func (l *link) close(code Code, text string) {
 // goroutine.
 type Session struct {
 	link
-	t     *Transport
-	id    uint64
-	node  quorum.NodeID
-	limit int // of bytes that are pending or being written
-	born  time.Time
+	t         *Transport
+	id        uint64
+	node      quorum.NodeID
+	limit     int // of bytes that are pending or being written
+	bulkLimit int // the same of large frames
+	born      time.Time
 
-	ready chan struct{} // holds a token when the writer has something to do
-	over  chan struct{} // closed when Send no longer uses the session
+	ready chan struct{}  // holds a token when the writer has something to do
+	over  chan struct{}  // closed when Send no longer uses the session
+	work  sync.WaitGroup // the session's goroutines, but for the one that is run
 
 	leaving bool // guarded by Transport.mu: another session has replaced it
 
@@ -56,7 +60,8 @@ type Session struct {
 		pending *buffer // nil: nothing
 		writing int     // bytes of the write that goes on
 		watched bool    // Congested has said so, and Drained is owed
-		err     error   // why nothing can be queued any more
+		bulk    bulkLane
+		err     error // why nothing can be queued any more
 	}
 }
 
@@ -78,13 +83,17 @@ func (s *Session) Remote() string { return s.conn.RemoteAddr().String() }
 
 // Queue encodes m behind what is pending for the peer. It doesn't block, and m
 // may be used again when it returns. Nothing leaves before Flush, unless much
-// has gathered.
+// has gathered. A frame of more than BulkAbove bytes waits on its own, and
+// leaves at once; what was queued before or after may arrive earlier or later.
 //
 // The error is ErrQueueFull, or wraps ErrClosed when the session is over, or
 // says why m can't be encoded (a *wire.LimitError when it is too large); then
 // nothing was queued and the session is as it was. No error doesn't mean that
 // m arrives.
 func (s *Session) Queue(conversation uint64, m env.Message) error {
+	if s.bulk && wire.ValueSize(m) > BulkAbove {
+		return s.queueBulk(conversation, m)
+	}
 	s.out.Lock()
 	size, err := s.queue(conversation, m)
 	s.out.Unlock()
@@ -112,6 +121,10 @@ func (s *Session) queue(conversation uint64, m env.Message) (int, error) {
 	if err != nil {
 		return before, err
 	}
+	if s.bulk && len(b)-before > BulkAbove { // many keys, not a large value
+		o.pending.bytes = b[:before]
+		return before, s.addBulk(bulkFrame{conversation, slices.Clone(b[before:])})
+	}
 	if before+o.writing > 0 && len(b)+o.writing > s.limit {
 		o.pending.bytes = b[:before]
 		s.t.counters.queueFull.Add(1)
@@ -122,9 +135,9 @@ func (s *Session) queue(conversation uint64, m env.Message) (int, error) {
 	return len(b), nil
 }
 
-// Congested reports that half of what may wait for the peer does: it takes
-// less than it gets. If so, and the Handler is a Drainer, that is told when it
-// is over, or the session is.
+// Congested reports that half of what may wait for the peer does, large frames
+// aside: it takes less than it gets. If so, and the Handler is a Drainer, that
+// is told when it is over, or the session is.
 func (s *Session) Congested() bool {
 	s.out.Lock()
 	defer s.out.Unlock()
@@ -132,6 +145,20 @@ func (s *Session) Congested() bool {
 		return false
 	}
 	s.out.watched = true
+	return true
+}
+
+// BulkCongested is Congested for large frames.
+func (s *Session) BulkCongested() bool {
+	s.out.Lock()
+	defer s.out.Unlock()
+	if !s.bulk { // large frames go with the others
+		return s.out.err == nil && s.waiting() >= s.limit/2
+	}
+	if s.out.err != nil || s.out.bulk.bytes < s.bulkLimit/2 {
+		return false
+	}
+	s.out.bulk.watched = true
 	return true
 }
 
@@ -170,20 +197,30 @@ func (s *Session) end(err error) error {
 	return s.out.err
 }
 
-// run is the session's life, from Up to Down. It is the reader.
+// run is the session's life, from Up to Down. It is the reader of small
+// frames.
 func (s *Session) run() {
-	var writer sync.WaitGroup
 	done, stop := context.WithCancel(context.Background())
-	writer.Go(func() { s.write(done) })
+	s.work.Go(func() { s.write(done) })
 
 	s.t.cfg.Handler.Up(s)
-	err := s.end(sessionError(s.read()))
-	s.link.close(closeCode(err))
+	if s.bulk {
+		s.work.Go(s.readBulk)
+	}
+	err := s.finish(s.read(s.stream, frameReader{next: minChunk}, &s.t.counters.smallIn))
 	stop()
-	writer.Wait()
+	s.work.Wait()
 	s.t.remove(s)
 	s.t.log.Debug("session ended", "id", s.id, "peer", s.peer.String(), "remote", s.Remote(), "err", err)
 	s.t.cfg.Handler.Down(s, err)
+}
+
+// finish ends the session for what a reader returned, and returns why it ended,
+// which may be another reason that came first.
+func (s *Session) finish(cause error) error {
+	err := s.end(sessionError(cause))
+	s.link.close(closeCode(err))
+	return err
 }
 
 // sessionError is explain for the end of a session: whatever it was, the

@@ -18,6 +18,8 @@ type Stats struct {
 	// FramesIn and FramesOut count messages that came, and those that were
 	// given to QUIC.
 	FramesIn, FramesOut uint64
+	// BulkIn and BulkOut are those of them that had a stream of their own.
+	BulkIn, BulkOut uint64
 	// Reads and Writes count calls of the streams. Frames per write tell how
 	// much is coalesced.
 	Reads, Writes uint64
@@ -51,10 +53,11 @@ type DialFailures struct {
 
 // counters are the live Stats.
 type counters struct {
-	bytesIn, bytesOut, framesIn, framesOut, reads, writes atomic.Uint64
-	queueFull, badFrames, stalls                          atomic.Uint64
-	dialed, accepted, refused, handshakes                 atomic.Uint64
-	dial                                                  struct {
+	bytesIn, bytesOut, smallIn, smallOut, reads, writes atomic.Uint64
+	bulkIn, bulkOut                                     atomic.Uint64
+	queueFull, badFrames, stalls                        atomic.Uint64
+	dialed, accepted, refused, handshakes               atomic.Uint64
+	dial                                                struct {
 		timeout, certificate, wrongNode, refused, other atomic.Uint64
 	}
 }
@@ -65,9 +68,11 @@ func (t *Transport) Stats() Stats {
 	t.mu.RLock()
 	sessions := len(t.mu.sessions)
 	t.mu.RUnlock()
+	bulkIn, bulkOut := c.bulkIn.Load(), c.bulkOut.Load()
 	return Stats{
 		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
-		FramesIn: c.framesIn.Load(), FramesOut: c.framesOut.Load(),
+		FramesIn: c.smallIn.Load() + bulkIn, FramesOut: c.smallOut.Load() + bulkOut,
+		BulkIn: bulkIn, BulkOut: bulkOut,
 		Reads: c.reads.Load(), Writes: c.writes.Load(),
 		QueueFull: c.queueFull.Load(), BadFrames: c.badFrames.Load(), Stalls: c.stalls.Load(),
 		Sessions: sessions, Dialed: c.dialed.Load(), Accepted: c.accepted.Load(),

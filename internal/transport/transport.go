@@ -27,6 +27,7 @@ type Transport struct {
 	door      door
 	counters  counters
 	buffers   bufferPool
+	bulk      bulkPool
 
 	mu struct {
 		sync.RWMutex
@@ -134,18 +135,19 @@ func (t *Transport) start(f func()) bool {
 
 func newSession(t *Transport, l *link, id uint64) *Session {
 	s := &Session{
-		link:  *l,
-		t:     t,
-		id:    id,
-		node:  l.peer.Node,
-		limit: t.cfg.MaxPending,
-		born:  time.Now(),
-		ready: make(chan struct{}, 1),
-		over:  make(chan struct{}),
+		link:      *l,
+		t:         t,
+		id:        id,
+		node:      l.peer.Node,
+		limit:     t.cfg.MaxPending,
+		bulkLimit: t.cfg.MaxBulk,
+		born:      time.Now(),
+		ready:     make(chan struct{}, 1),
+		over:      make(chan struct{}),
 	}
 	if l.peer.Role != identity.RoleNode {
 		s.node = quorum.NodeID(fmt.Sprintf("client-%d", id))
-		s.limit = t.cfg.MaxPendingClient
+		s.limit, s.bulkLimit = t.cfg.MaxPendingClient, t.cfg.MaxBulkClient
 	}
 	return s
 }

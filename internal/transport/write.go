@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -49,9 +50,9 @@ func (s *Session) write(over context.Context) {
 		}
 		c := &s.t.counters
 		c.writes.Add(1)
-		c.framesOut.Add(uint64(b.frames))
+		c.smallOut.Add(uint64(b.frames))
 		c.bytesOut.Add(uint64(len(b.bytes)))
-		if err := s.writeAll(b.bytes, &deadline); err != nil {
+		if err := deadline.writeAll(s.stream, b.bytes); err != nil {
 			s.writeFailed(err)
 			return
 		}
@@ -86,6 +87,12 @@ func (s *Session) take() *buffer {
 	return b
 }
 
+// sendStream is what a writer needs of a stream.
+type sendStream interface {
+	io.Writer
+	SetWriteDeadline(time.Time) error
+}
+
 // writeDeadline moves a stream's deadline ahead now and then, and not at each
 // write: a write that QUIC takes at once shouldn't pay for a timer.
 type writeDeadline struct {
@@ -96,15 +103,15 @@ type writeDeadline struct {
 // writeAll gives b to QUIC. It waits while the peer's window is full, and
 // fails with os.ErrDeadlineExceeded when the peer took nothing for half the
 // stall timeout at least.
-func (s *Session) writeAll(b []byte, d *writeDeadline) error {
+func (d *writeDeadline) writeAll(stream sendStream, b []byte) error {
 	for {
 		if now := time.Now(); d.at.Sub(now) < d.stall/2 {
 			d.at = now.Add(d.stall)
-			if err := s.stream.SetWriteDeadline(d.at); err != nil {
+			if err := stream.SetWriteDeadline(d.at); err != nil {
 				return err
 			}
 		}
-		n, err := s.stream.Write(b)
+		n, err := stream.Write(b)
 		if n == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}

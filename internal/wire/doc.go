@@ -20,7 +20,7 @@
 // Every message is an array of its fields in the order of the table; names in
 // brackets are arrays again, and a star marks a field that may be missing.
 //
-//	 1  Hello         version cluster node
+//	 1  Hello         version cluster node bulk*
 //	 2  env.Refused   reason text*
 //	16  abd.Get       key tagOnly*
 //	17  abd.GetAck    record confirmed*

@@ -47,7 +47,7 @@ func samples() []sample {
 	largest := tags.Tag{Seq: 1<<64 - 1, PID: tags.NewPID(1<<64-1, 1<<16-1, tags.MaxCount), RMW: 1<<64 - 1}
 	anyBytes := abd.Key("\x00\xff\n/é")
 	return []sample{
-		{"hello of a node", 0, &wire.Hello{Version: wire.Version, Cluster: "c-7hq2", Node: "n4y2a"}},
+		{"hello of a node", 0, &wire.Hello{Version: wire.Version, Cluster: "c-7hq2", Node: "n4y2a", Bulk: true}},
 		{"hello of a client", 0, &wire.Hello{Version: 65535, Cluster: "c-7hq2"}},
 		{"refused", 9, &env.Refused{Reason: env.ReasonTooLarge, Text: "the value has 9 bytes, at most 8 are allowed"}},
 		{"refused without a text", 9, &env.Refused{Reason: env.ReasonDenied}},

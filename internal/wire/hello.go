@@ -17,16 +17,19 @@ type Hello struct {
 	Cluster quorum.ClusterID
 	// Node is the sender's id, empty for a client.
 	Node quorum.NodeID
+	// Bulk: the sender takes large frames on a stream of their own.
+	Bulk bool
 }
 
 // Message marks the type as a message.
 func (*Hello) Message() {}
 
 func encodeHello(e *Encoder, m *Hello) {
-	e.array(3)
+	e.array(4)
 	e.uint(uint64(m.Version))
 	e.string("cluster", string(m.Cluster), maxCluster)
 	e.string("node", string(m.Node), quorum.MaxNodeID)
+	e.bool(m.Bulk)
 }
 
 func decodeHello(d *Decoder) *Hello {
@@ -40,6 +43,9 @@ func decodeHello(d *Decoder) *Hello {
 		m.Node, err = quorum.ParseNodeID(id)
 		d.wrap("node", err)
 	}
-	d.end(n - 3)
+	if n > 3 {
+		m.Bulk = d.bool("bulk")
+	}
+	d.end(n - 4)
 	return m
 }

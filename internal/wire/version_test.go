@@ -104,7 +104,7 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		least  int
 		short  env.Message // with the fields beyond least at zero
 	}{
-		{&wire.Hello{Version: 1, Cluster: "c", Node: "n1"}, 3, 3, nil},
+		{&wire.Hello{Version: 1, Cluster: "c", Node: "n1", Bulk: true}, 4, 3, &wire.Hello{Version: 1, Cluster: "c", Node: "n1"}},
 		{&env.Refused{Reason: env.ReasonFull, Text: "t"}, 2, 1, &env.Refused{Reason: env.ReasonFull}},
 		{&abd.Get{Key: "k", TagOnly: true}, 2, 1, &abd.Get{Key: "k"}},
 		{&abd.GetAck{Record: record, Confirmed: true}, 2, 1, &abd.GetAck{Record: record}},
