@@ -15,9 +15,11 @@
 //
 // # What bounds it
 //
-// The inbox has a bounded queue for each session; while it is full, that
-// session's reader doesn't read, and QUIC's flow control tells the sender.
-// Sessions take turns, so that one that asks for much doesn't hold up the
+// The inbox has two bounded queues for each session, one for large items;
+// while one is full, that reader of the session doesn't read, and QUIC's flow
+// control tells the sender. The loop takes a megabyte of large items at a time,
+// and those that bring values only while the disk keeps up with them: so small
+// requests wait for neither. Sessions take turns, so that one that asks for much doesn't hold up the
 // others. A session whose peer takes its answers more slowly than it asks is
 // congested: what else it asks stays a request, and becomes an answer when
 // there is room. Within a turn answers leave as they gather. When more is held

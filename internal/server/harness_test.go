@@ -25,6 +25,7 @@ import (
 	"atoll/internal/server"
 	"atoll/internal/store"
 	"atoll/internal/transport"
+	"atoll/internal/wire"
 	"atoll/tags"
 )
 
@@ -167,7 +168,7 @@ type peer struct {
 	last    uint64 // conversation
 	in      chan transport.Incoming
 	down    chan error
-	hold    chan struct{} // nil, or what Messages waits for
+	hold    chan struct{} // nil, or what Messages waits for when a large value comes
 }
 
 func (p *peer) Up(*transport.Session) {}
@@ -175,7 +176,7 @@ func (p *peer) Up(*transport.Session) {}
 func (p *peer) Down(_ *transport.Session, err error) { p.down <- err }
 
 func (p *peer) Messages(_ *transport.Session, in []transport.Incoming) {
-	if p.hold != nil {
+	if p.hold != nil && wire.ValueSize(in[0].Message) > transport.BulkAbove {
 		<-p.hold
 	}
 	for _, m := range in {

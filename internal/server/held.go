@@ -58,6 +58,13 @@ func (h *held) admit() bool {
 	return !h.mu.closed
 }
 
+// keepsUp reports whether the disk keeps up with large values.
+func (h *held) keepsUp() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.outBytes+h.mu.unsynced < maxBulkHeld
+}
+
 // sift keeps those of outs that must wait and returns the others, in outs'
 // own array. The two are told apart under the lock that durable changes
 // under, so that whatever is kept is released by a commit still to come.

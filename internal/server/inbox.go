@@ -6,14 +6,18 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/internal/transport"
+	"atoll/internal/wire"
 )
 
 // source is where requests come from and their answers go: a session.
 type source interface {
 	ID() uint64
 	// Congested reports that the peer doesn't take answers as fast as it
-	// gets them. The inbox is told by drained when that is over.
+	// gets them, and BulkCongested the same of large ones. The inbox is told
+	// by wake when that is over.
 	Congested() bool
+	BulkCongested() bool
 }
 
 // item is a message and who sent it.
@@ -21,30 +25,52 @@ type item struct {
 	source  source
 	from    env.Address
 	message env.Message
+	// answer is the size of the answer in bytes, if it is known to be large.
+	answer int
 }
 
-// inbox is where readers leave messages for the loop: a queue for each
-// session.
+// large reports whether an item goes with the large ones: because of the value
+// that it brings, or of the one that it asks for.
+func (it *item) large() bool {
+	return it.answer > transport.BulkAbove || weight(it.message) > transport.BulkAbove
+}
+
+// cost is about how many bytes it takes to work on a large item.
+func (it *item) cost() int { return max(it.answer, weight(it.message)) }
+
+// inbox is where readers leave messages for the loop: for each session a queue
+// of small items and one of large items.
 //
-// Queues are bounded: put waits while its queue is full, which stops the
-// session's reader and with it, by flow control, the sender. Queues take
+// Queues are bounded: put waits while its queue is full, which stops that
+// reader of the session and with it, by flow control, the sender. Queues take
 // turns, so that a session that asks for much doesn't hold up another. And a
 // session that is congested is left alone: what it asks for stays a request,
 // which is small, and doesn't become an answer that nobody takes.
+//
+// Large items wait on their own. Only so many bytes of them are taken at a
+// time, those that bring values only while the disk keeps up, and small items
+// go by.
 type inbox struct {
 	mu struct {
 		sync.Mutex
-		queues map[uint64]*queue // by session
-		turns  list.List         // of the *queue that aren't empty, whose turn is next in front
-		units  int
-		bytes  int
-		closed bool
+		small, large line
+		// wanting: a large item isn't taken because the disk is behind.
+		wanting bool
+		closed  bool
 	}
 	filled  sync.Cond // there may be something to take, or it was closed
 	drained sync.Cond // items were taken, or it was closed
 }
 
-// queue is what waits of one session.
+// line is the queues of one kind.
+type line struct {
+	queues map[uint64]*queue // by session
+	turns  list.List         // of the *queue that aren't empty, whose turn is next in front
+	units  int
+	bytes  int
+}
+
+// queue is what waits of one session and one kind.
 type queue struct {
 	source source
 	items  []item // from head on
@@ -57,8 +83,10 @@ type queue struct {
 func newInbox() *inbox {
 	b := &inbox{}
 	b.filled.L, b.drained.L = &b.mu, &b.mu
-	b.mu.queues = make(map[uint64]*queue)
-	b.mu.turns.Init()
+	for _, l := range []*line{&b.mu.small, &b.mu.large} {
+		l.queues = make(map[uint64]*queue)
+		l.turns.Init()
+	}
 	return b
 }
 
@@ -67,56 +95,115 @@ func newInbox() *inbox {
 func (b *inbox) put(from source, items []item) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	q := b.mu.queues[from.ID()]
-	if q == nil {
-		q = &queue{source: from}
-		b.mu.queues[from.ID()] = q
+	// One reader brings items of one kind, unless the peer knows but one
+	// stream.
+	for len(items) > 0 && !b.mu.closed {
+		n := 1
+		for n < len(items) && items[n].large() == items[0].large() {
+			n++
+		}
+		b.putSame(from, items[:n])
+		items = items[n:]
 	}
-	for !b.mu.closed && (q.units >= maxQueue || q.bytes >= maxQueueBytes || b.mu.units >= maxInbox || b.mu.bytes >= maxInboxBytes) {
+	return !b.mu.closed
+}
+
+// lineOf is where an item waits.
+func (b *inbox) lineOf(it *item) *line {
+	if it.large() {
+		return &b.mu.large
+	}
+	return &b.mu.small
+}
+
+// putSame is put for items of one kind, with b.mu locked.
+func (b *inbox) putSame(from source, items []item) {
+	l := b.lineOf(&items[0])
+	q := l.queue(from)
+	for !b.mu.closed && (q.units >= maxQueue || q.bytes >= maxQueueBytes || l.units >= maxInbox || l.bytes >= maxInboxBytes) {
 		b.drained.Wait()
 	}
 	if b.mu.closed {
-		return false
+		return
 	}
-	if q.head > 0 && len(q.items)+len(items) > cap(q.items) {
+	q.compact(len(items))
+	q.items = append(q.items, items...)
+	for i := range items {
+		l.count(q, &items[i], +1)
+	}
+	l.join(q)
+	b.filled.Signal()
+}
+
+// queue returns a session's queue, a new one if it has none.
+func (l *line) queue(from source) *queue {
+	q := l.queues[from.ID()]
+	if q == nil {
+		q = &queue{source: from}
+		l.queues[from.ID()] = q
+	}
+	return q
+}
+
+// compact moves what waits to the front if n more don't fit behind it.
+func (q *queue) compact(n int) {
+	if q.head > 0 && len(q.items)+n > cap(q.items) {
 		n := copy(q.items, q.items[q.head:])
 		clear(q.items[n:])
 		q.items, q.head = q.items[:n], 0
 	}
-	q.items = append(q.items, items...)
-	for _, it := range items {
-		b.count(q, it, +1)
-	}
-	b.line(q)
-	b.filled.Signal()
-	return true
 }
 
 // count adds an item to the sums, or takes it off.
-func (b *inbox) count(q *queue, it item, sign int) {
+func (l *line) count(q *queue, it *item, sign int) {
 	units, bytes := sign*units(it.message), sign*weight(it.message)
 	q.units += units
 	q.bytes += bytes
-	b.mu.units += units
-	b.mu.bytes += bytes
+	l.units += units
+	l.bytes += bytes
 }
 
-// line puts a queue in line, unless it is there or empty.
-func (b *inbox) line(q *queue) {
+// join puts a queue in line, unless it is there or empty.
+func (l *line) join(q *queue) {
 	if q.turn == nil && q.head < len(q.items) {
-		q.turn = b.mu.turns.PushBack(q)
+		q.turn = l.turns.PushBack(q)
 	}
 }
 
+// pop takes the first item off a queue.
+func (l *line) pop(q *queue) item {
+	it := q.items[q.head]
+	q.items[q.head] = item{}
+	q.head++
+	l.count(q, &it, -1)
+	return it
+}
+
+// leave ends the turn of the queue in front: it is last now, or out of line if
+// it is empty.
+func (l *line) leave(q *queue) {
+	if q.head < len(q.items) {
+		l.turns.MoveToBack(q.turn)
+		return
+	}
+	l.turns.Remove(q.turn)
+	q.items, q.head, q.turn = q.items[:0], 0, nil
+}
+
 // take appends a turn to spare, which is emptied first: some of each queue in
-// turn, up to maxTurn units. It waits while there is nothing to take, and
+// turn, up to maxTurn units of small items and maxBulkTurn bytes of large ones.
+// room says whether the disk keeps up with large values; roomAgain must be
+// called when it does again. take waits while there is nothing to take, and
 // reports false once the inbox is closed.
-func (b *inbox) take(spare []item) ([]item, bool) {
+func (b *inbox) take(spare []item, room func() bool) ([]item, bool) {
 	clear(spare)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for !b.mu.closed {
-		if turn := b.gather(spare[:0]); len(turn) > 0 {
+		// Large items first: a small get whose answer turns out to be large
+		// must not take the room that others have waited for.
+		turn := b.gatherLarge(spare[:0], room())
+		if turn = b.gatherSmall(turn); len(turn) > 0 {
 			b.drained.Broadcast()
 			return turn, true
 		}
@@ -125,31 +212,47 @@ func (b *inbox) take(spare []item) ([]item, bool) {
 	return nil, false
 }
 
-func (b *inbox) gather(turn []item) []item {
+func (b *inbox) gatherSmall(turn []item) []item {
+	l := &b.mu.small
 	total, skipped := 0, 0
-	for total < maxTurn && skipped < b.mu.turns.Len() {
-		front := b.mu.turns.Front()
-		q := front.Value.(*queue)
+	for total < maxTurn && skipped < l.turns.Len() {
+		q := l.turns.Front().Value.(*queue)
 		if q.source.Congested() {
-			b.mu.turns.MoveToBack(front)
+			l.turns.MoveToBack(q.turn)
 			skipped++
 			continue
 		}
 		skipped = 0
-		for share := 0; share < maxShare && q.head < len(q.items); q.head++ {
-			it := q.items[q.head]
-			q.items[q.head] = item{}
-			b.count(q, it, -1)
+		for share := 0; share < maxShare && q.head < len(q.items); {
+			it := l.pop(q)
 			share += units(it.message)
 			total += units(it.message)
 			turn = append(turn, it)
 		}
-		if q.head < len(q.items) {
-			b.mu.turns.MoveToBack(front)
+		l.leave(q)
+	}
+	return turn
+}
+
+// gatherLarge takes one item of each queue in turn, and at least one in all.
+func (b *inbox) gatherLarge(turn []item, room bool) []item {
+	l := &b.mu.large
+	b.mu.wanting = false
+	total, skipped := 0, 0
+	for total < maxBulkTurn && skipped < l.turns.Len() {
+		q := l.turns.Front().Value.(*queue)
+		next := &q.items[q.head]
+		behind := !room && weight(next.message) > 0
+		if behind || next.answer > 0 && q.source.BulkCongested() {
+			b.mu.wanting = b.mu.wanting || behind
+			l.turns.MoveToBack(q.turn)
+			skipped++
 			continue
 		}
-		b.mu.turns.Remove(front)
-		q.items, q.head, q.turn = q.items[:0], 0, nil
+		skipped = 0
+		total += next.cost()
+		turn = append(turn, l.pop(q))
+		l.leave(q)
 	}
 	return turn
 }
@@ -161,7 +264,8 @@ func (b *inbox) giveBack(items []item) {
 	defer b.mu.Unlock()
 	for i := len(items) - 1; i >= 0; i-- {
 		it := items[i]
-		q := b.mu.queues[it.source.ID()]
+		l := b.lineOf(&it)
+		q := l.queues[it.source.ID()]
 		if q == nil {
 			continue // the session has ended
 		}
@@ -171,28 +275,59 @@ func (b *inbox) giveBack(items []item) {
 		}
 		q.head--
 		q.items[q.head] = it
-		b.count(q, it, +1)
-		b.line(q)
+		l.count(q, &it, +1)
+		l.join(q)
 	}
 	b.filled.Signal() // it may have drained before it was in line again
+}
+
+// demote puts items whose answers turned out to be large behind the other
+// large items of their sessions. It doesn't wait for room: they had some.
+func (b *inbox) demote(items []item) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range items {
+		it := &items[i]
+		if b.mu.small.queues[it.source.ID()] == nil {
+			continue // the session has ended
+		}
+		l := b.lineOf(it)
+		q := l.queue(it.source)
+		q.compact(1)
+		q.items = append(q.items, *it)
+		l.count(q, it, +1)
+		l.join(q)
+	}
+	b.filled.Signal()
 }
 
 // forget drops what waits of a session that has ended.
 func (b *inbox) forget(from source) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	q := b.mu.queues[from.ID()]
-	if q == nil {
-		return
+	for _, l := range []*line{&b.mu.small, &b.mu.large} {
+		q := l.queues[from.ID()]
+		if q == nil {
+			continue
+		}
+		for i := q.head; i < len(q.items); i++ {
+			l.count(q, &q.items[i], -1)
+		}
+		if q.turn != nil {
+			l.turns.Remove(q.turn)
+		}
+		delete(l.queues, from.ID())
 	}
-	for _, it := range q.items[q.head:] {
-		b.count(q, it, -1)
-	}
-	if q.turn != nil {
-		b.mu.turns.Remove(q.turn)
-	}
-	delete(b.mu.queues, from.ID())
 	b.drained.Broadcast()
+}
+
+// roomAgain is called when the disk has caught up a little.
+func (b *inbox) roomAgain() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.wanting {
+		b.filled.Signal()
+	}
 }
 
 // wake is called when a session that was congested no longer is.
@@ -214,7 +349,7 @@ func (b *inbox) close() {
 func (b *inbox) len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.mu.units
+	return b.mu.small.units + b.mu.large.units
 }
 
 // units is about how much work a request is: that of a get is 1.
@@ -227,13 +362,8 @@ func units(m env.Message) int {
 
 // weight is what a message costs in bytes, beyond its frame.
 func weight(m env.Message) int {
-	switch m := m.(type) {
-	case *abd.Put:
-		return len(m.Record.Value)
-	case *abd.GetAck:
-		return len(m.Record.Value)
-	case *abd.Page:
+	if m, ok := m.(*abd.Page); ok {
 		return len(m.Items) * itemBytes
 	}
-	return 0
+	return wire.ValueSize(m)
 }

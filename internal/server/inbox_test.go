@@ -13,6 +13,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/internal/transport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,10 +22,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fakeSource struct {
 	id        uint64
 	congested atomic.Bool
+	bulk      atomic.Bool // congested with large answers
 }
 
 func (s *fakeSource) ID() uint64      { return s.id }
 func (s *fakeSource) Congested() bool { return s.congested.Load() }
+
+func (s *fakeSource) BulkCongested() bool { return s.bulk.Load() }
+
+// always is a disk that keeps up.
+func always() bool { return true }
 
 // some returns n items of a source, numbered from first on.
 func some(s *fakeSource, first, n int) []item {
@@ -66,7 +73,7 @@ func TestInboxKeepsTheOrderOfASession(t *testing.T) {
 	if n := b.len(); n != 4 {
 		t.Errorf("%d wait, want 4", n)
 	}
-	items, ok := b.take(nil)
+	items, ok := b.take(nil, always)
 	if got, want := names(items), "1:0 1:1 1:2 2:0"; got != want || !ok || b.len() != 0 {
 		t.Errorf("took %s, %v, and %d are left; want %s", got, ok, b.len(), want)
 	}
@@ -77,7 +84,7 @@ func TestInboxWaitsForItems(t *testing.T) {
 		b, one := newInbox(), &fakeSource{id: 1}
 		var items []item
 		var ok bool
-		taken := finishes(func() { items, ok = b.take(nil) })
+		taken := finishes(func() { items, ok = b.take(nil, always) })
 		if taken() {
 			t.Fatal("took from an empty inbox")
 		}
@@ -92,14 +99,14 @@ func TestInboxSessionsTakeTurns(t *testing.T) {
 	b, busy, quiet := newInbox(), &fakeSource{id: 1}, &fakeSource{id: 2}
 	b.put(busy, some(busy, 0, 3*maxTurn))
 	b.put(quiet, some(quiet, 0, 1))
-	items, _ := b.take(nil)
+	items, _ := b.take(nil, always)
 	if at := slices.IndexFunc(items, func(it item) bool { return it.source == quiet }); at != maxShare || len(items) > maxTurn+maxShare {
 		t.Errorf("of a turn of %d, the quiet session's item is number %d, want %d", len(items), at, maxShare)
 	}
 	// What is left comes in order, and all of it.
 	next := uint64(len(items) - 1)
 	for next < 3*maxTurn {
-		items, _ = b.take(items)
+		items, _ = b.take(items, always)
 		for _, it := range items {
 			if it.from.Conversation != next {
 				t.Fatalf("item %d comes as number %d", it.from.Conversation, next)
@@ -116,7 +123,7 @@ func TestInboxListsCountForMore(t *testing.T) {
 		lists[i].message = &abd.List{Limit: abd.MaxPage}
 	}
 	b.put(one, lists)
-	items, _ := b.take(nil)
+	items, _ := b.take(nil, always)
 	if most := maxTurn/(abd.MaxPage/keysPerUnit) + maxShare; len(items) > most {
 		t.Errorf("a turn has %d lists, want %d at most", len(items), most)
 	}
@@ -128,11 +135,11 @@ func TestInboxLeavesCongestedSessionsAlone(t *testing.T) {
 		slow.congested.Store(true)
 		b.put(slow, some(slow, 0, 2))
 		b.put(quick, some(quick, 0, 1))
-		items, _ := b.take(nil)
+		items, _ := b.take(nil, always)
 		if got := names(items); got != "2:0" {
 			t.Errorf("took %s, want 2:0", got)
 		}
-		taken := finishes(func() { items, _ = b.take(items) })
+		taken := finishes(func() { items, _ = b.take(items, always) })
 		if taken() {
 			t.Fatalf("took %s of a congested session", names(items))
 		}
@@ -149,46 +156,51 @@ func TestInboxTakesBack(t *testing.T) {
 	b.put(one, some(one, 0, 3))
 	b.put(two, some(two, 0, 2))
 	b.put(gone, some(gone, 0, 1))
-	items, _ := b.take(nil)
+	items, _ := b.take(nil, always)
 	b.put(one, some(one, 3, 1)) // came meanwhile
 	b.forget(gone)
 	b.giveBack(append(slices.Clone(items[1:3]), items[4:]...)) // 1:1 1:2 2:1 3:0
 	if n := b.len(); n != 4 {
 		t.Errorf("%d wait, want 4", n)
 	}
-	items, _ = b.take(nil)
+	items, _ = b.take(nil, always)
 	if got, want := names(items), "1:1 1:2 1:3 2:1"; got != want {
 		t.Errorf("took %s, want %s", got, want)
 	}
 }
 
-func TestInboxIsBounded(t *testing.T) {
-	value := make([]byte, 1<<20)
-	large := func(s *fakeSource, n int) []item {
-		items := some(s, 0, n)
-		for i := range items {
-			items[i].message = &abd.Put{Record: abd.Record{Value: value}}
-		}
-		return items
+// values returns n puts of a source with values of some size.
+func values(s *fakeSource, first, n, size int) []item {
+	items := some(s, first, n)
+	value := make([]byte, size)
+	for i := range items {
+		items[i].message = &abd.Put{Record: abd.Record{Value: value}}
 	}
+	return items
+}
+
+func TestInboxIsBounded(t *testing.T) {
+	const small, large = transport.BulkAbove, 1 << 20
 	one, two := &fakeSource{id: 1}, &fakeSource{id: 2}
 	for _, test := range []struct {
 		name   string
+		size   int // of the values
 		fill   func(b *inbox)
 		others bool // may still put
 	}{
-		{"a session's messages", func(b *inbox) { b.put(one, some(one, 0, maxQueue)) }, true},
-		{"a session's bytes", func(b *inbox) { b.put(one, large(one, maxQueueBytes>>20)) }, true},
-		{"messages", func(b *inbox) {
+		{"a session's messages", 0, func(b *inbox) { b.put(one, some(one, 0, maxQueue)) }, true},
+		{"a session's bytes", small, func(b *inbox) { b.put(one, values(one, 0, maxQueueBytes/small, small)) }, true},
+		{"a session's large bytes", large, func(b *inbox) { b.put(one, values(one, 0, maxQueueBytes/large, large)) }, true},
+		{"messages", 0, func(b *inbox) {
 			for i := range maxInbox / maxQueue {
 				s := &fakeSource{id: uint64(10 + i)}
 				b.put(s, some(s, 0, maxQueue))
 			}
 		}, false},
-		{"bytes", func(b *inbox) {
+		{"large bytes", large, func(b *inbox) {
 			for i := range maxInboxBytes / maxQueueBytes {
 				s := &fakeSource{id: uint64(10 + i)}
-				b.put(s, large(s, maxQueueBytes>>20))
+				b.put(s, values(s, 0, maxQueueBytes/large, large))
 			}
 		}, false},
 	} {
@@ -196,9 +208,14 @@ func TestInboxIsBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newInbox()
 				test.fill(b)
+				if test.size == large { // small ones go by
+					if !finishes(func() { b.put(one, some(one, 0, 1)) })() {
+						t.Fatal("a small item waits for large ones")
+					}
+				}
 				var ok bool
-				same := finishes(func() { ok = b.put(one, some(one, 0, 1)) })
-				other := finishes(func() { b.put(two, some(two, 0, 1)) })
+				same := finishes(func() { ok = b.put(one, values(one, 0, 1, test.size)) })
+				other := finishes(func() { b.put(two, values(two, 0, 1, test.size)) })
 				if same() || other() != test.others {
 					t.Fatalf("a full inbox took more of the same: %v, of another: %v; want false, %v", same(), other(), test.others)
 				}
@@ -206,7 +223,7 @@ func TestInboxIsBounded(t *testing.T) {
 					if same() {
 						break
 					}
-					b.take(nil)
+					b.take(nil, always)
 				}
 				if !same() || !other() || !ok {
 					t.Error("there is room, and no more was taken")
@@ -214,6 +231,55 @@ func TestInboxIsBounded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestInboxLargeItems: they come a few at a time, beside all small ones; those
+// with values wait for the disk, and those that ask for values for their peer.
+func TestInboxLargeItems(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, one, two := newInbox(), &fakeSource{id: 1}, &fakeSource{id: 2}
+		room := false
+		take := func() string {
+			items, _ := b.take(nil, func() bool { return room })
+			return names(items)
+		}
+		b.put(one, values(one, 0, 3, maxBulkTurn))
+		b.put(one, some(one, 3, 2))
+		if got, want := take(), "1:3 1:4"; got != want {
+			t.Errorf("the disk is behind: took %s, want %s", got, want)
+		}
+		asked := some(two, 0, 2)
+		asked[0].answer, asked[1].answer = maxBulkTurn, maxBulkTurn
+		b.demote(asked) // of a session that has put nothing: it has ended
+		b.put(two, some(two, 2, 1))
+		b.demote(asked)
+		if got, want := take(), "2:0 2:2"; got != want {
+			t.Errorf("a read doesn't wait for the disk: took %s, want %s", got, want)
+		}
+		two.bulk.Store(true)
+		var got string
+		taken := finishes(func() { got = take() })
+		if taken() {
+			t.Fatalf("took %s: the disk is behind, and the peer takes nothing", got)
+		}
+		room = true
+		b.roomAgain()
+		if want := "1:0"; !taken() || got != want {
+			t.Errorf("took %s, want %s", got, want)
+		}
+		if got, want := take(), "1:1"; got != want {
+			t.Errorf("took %s, want %s", got, want)
+		}
+		two.bulk.Store(false)
+		b.wake()
+		// Sessions take turns.
+		if got, want := take()+" "+take(), "2:1 1:2"; got != want {
+			t.Errorf("took %s, want %s", got, want)
+		}
+		if n := b.len(); n != 0 {
+			t.Errorf("%d are left", n)
+		}
+	})
 }
 
 func TestInboxForgets(t *testing.T) {
@@ -224,7 +290,7 @@ func TestInboxForgets(t *testing.T) {
 		if n := b.len(); n != 0 {
 			t.Errorf("%d units of a session that has ended wait", n)
 		}
-		taken := finishes(func() { b.take(nil) })
+		taken := finishes(func() { b.take(nil, always) })
 		if taken() {
 			t.Error("took from a session that has ended")
 		}
@@ -239,7 +305,7 @@ func TestInboxCloseEndsAllWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, full, one := newInbox(), newInbox(), &fakeSource{id: 1}
 		took, put := true, true
-		taken := finishes(func() { _, took = b.take(nil) })
+		taken := finishes(func() { _, took = b.take(nil, always) })
 		full.put(one, some(one, 0, maxQueue))
 		added := finishes(func() { put = full.put(one, some(one, 0, 1)) })
 		if taken() || added() {
@@ -250,7 +316,7 @@ func TestInboxCloseEndsAllWaiting(t *testing.T) {
 		if !taken() || !added() || took || put {
 			t.Errorf("after close: taken %v %v, put %v %v", taken(), took, added(), put)
 		}
-		if _, ok := b.take(nil); ok || b.put(one, some(one, 0, 1)) {
+		if _, ok := b.take(nil, always); ok || b.put(one, some(one, 0, 1)) {
 			t.Error("a closed inbox can be used")
 		}
 	})
@@ -279,7 +345,7 @@ func TestInboxShared(t *testing.T) {
 	var next [senders]uint64
 	var items []item
 	for total, turn := 0, 0; total < senders*batches*size; turn++ {
-		items, _ = b.take(items)
+		items, _ = b.take(items, always)
 		worked := len(items)
 		if turn%3 == 0 {
 			worked /= 2

@@ -7,13 +7,17 @@ const (
 	// loop, and maxQueue how many of one session; readers wait beyond.
 	maxInbox = 1 << 16
 	maxQueue = 1 << 12
-	// maxInboxBytes and maxQueueBytes are the same in bytes of values.
+	// maxInboxBytes and maxQueueBytes are the same in bytes of values. All four
+	// hold for small items and for large ones, which wait on their own.
 	maxInboxBytes = 64 << 20
 	maxQueueBytes = 16 << 20
 	// maxTurn is how many units the loop takes at a time, and maxShare how
 	// many of one session before another has its turn.
 	maxTurn  = 1 << 10
 	maxShare = 1 << 6
+	// maxBulkTurn is how many bytes of large items the loop takes at a time,
+	// beside small ones, and at least one item.
+	maxBulkTurn = 1 << 20
 	// keysPerUnit is how many keys of a list make a unit.
 	keysPerUnit = 32
 	// itemBytes is about what a key in a page costs.
@@ -25,8 +29,12 @@ const (
 	// maxHeld is how many answers wait for the disk; the loop waits beyond.
 	maxHeld = 1 << 16
 	// maxHeldBytes bounds the bytes of records that aren't durable yet, and of
-	// the answers that wait for them.
+	// the answers that wait for them; the loop waits beyond. Beyond
+	// maxBulkHeld only large values wait: that is enough to keep the disk busy
+	// with one batch while the next gathers, and small enough that a batch
+	// fits into a segment of the journal and small writes don't wait long.
 	maxHeldBytes = 64 << 20
+	maxBulkHeld  = 8 << 20
 	// certificateWarning is how long before its end a certificate is warned
 	// about, and certificateCheck how often that is looked at.
 	certificateWarning = 30 * 24 * time.Hour

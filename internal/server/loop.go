@@ -1,6 +1,7 @@
 package server
 
 import (
+	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/transport"
 )
@@ -11,7 +12,7 @@ func (s *Server) loop() {
 	var items []item
 	for s.held.admit() {
 		var ok bool
-		if items, ok = s.inbox.take(items); !ok {
+		if items, ok = s.inbox.take(items, s.held.keepsUp); !ok {
 			return
 		}
 		if err := t.run(items); err != nil {
@@ -26,7 +27,8 @@ type turn struct {
 	server *Server
 	sender *sender
 	outs   []env.Out
-	later  []item
+	later  []item // to be taken again
+	large  []item // to be taken when there is room for their large answers
 	// About the bytes of values that outs hold, and that the steps behind
 	// them have appended.
 	answered, appended int
@@ -36,31 +38,63 @@ type turn struct {
 // holds few of them however large they are. When a peer doesn't take its
 // answers, what else it asked goes back to the inbox.
 func (t *turn) run(items []item) error {
-	t.later = t.later[:0]
-	for _, it := range items {
-		if it.source.Congested() {
-			t.later = append(t.later, it)
+	t.later, t.large = t.later[:0], t.large[:0]
+	for i := range items {
+		it := &items[i]
+		if t.congested(it) {
+			t.later = append(t.later, *it)
 			continue
 		}
-		n := len(t.outs)
-		var err error
-		if t.outs, err = t.server.node.Step(it.from, it.message, t.outs); err != nil {
+		if err := t.step(it); err != nil {
 			return err
-		}
-		t.appended += weight(it.message)
-		for _, o := range t.outs[n:] {
-			t.answered += weight(o.Message)
 		}
 		if len(t.outs) >= maxAnswers || t.answered >= maxAnswerBytes {
 			t.flush()
 		}
 	}
 	t.flush()
-	t.server.metrics.turn(len(items) - len(t.later))
+	t.server.metrics.turn(len(items) - len(t.later) - len(t.large))
 	if len(t.later) > 0 {
 		t.server.inbox.giveBack(t.later)
 		clear(t.later)
 	}
+	if len(t.large) > 0 {
+		t.server.inbox.demote(t.large)
+		clear(t.large)
+	}
+	return nil
+}
+
+// congested reports that the peer wouldn't take an item's answer.
+func (t *turn) congested(it *item) bool {
+	if it.answer > 0 {
+		return it.source.BulkCongested()
+	}
+	return it.source.Congested()
+}
+
+// step steps the node on one item. A get whose answer turns out to be large
+// while the peer takes no more of those is put off: it has changed nothing, and
+// its answer would be memory that nobody asked the peer's limit for.
+func (t *turn) step(it *item) error {
+	n := len(t.outs)
+	var err error
+	if t.outs, err = t.server.node.Step(it.from, it.message, t.outs); err != nil {
+		return err
+	}
+	answered := 0
+	for _, o := range t.outs[n:] {
+		answered += weight(o.Message)
+	}
+	if _, reads := it.message.(*abd.Get); reads && it.answer == 0 && answered > transport.BulkAbove && it.source.BulkCongested() {
+		it.answer = answered
+		t.large = append(t.large, *it)
+		clear(t.outs[n:])
+		t.outs = t.outs[:n]
+		return nil
+	}
+	t.appended += weight(it.message)
+	t.answered += answered
 	return nil
 }
 
@@ -84,6 +118,7 @@ func (s *Server) commit() {
 			return
 		}
 		free = s.held.release(durable, free[:0])
+		s.inbox.roomAgain()
 		sender.send(free)
 		clear(free)
 	}

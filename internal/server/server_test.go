@@ -88,10 +88,11 @@ func TestDescribeAndStatus(t *testing.T) {
 	}
 }
 
-// TestWhoDoesNotReadStopsNobodyElse has a peer ask for far more than may wait
-// for it, and read none of it for a while. What it asked stays a request: the
-// node makes no more answers than it may keep. Others are served meanwhile,
-// and the peer gets everything once it reads.
+// TestWhoDoesNotReadStopsNobodyElse has a peer ask for far more large values
+// than may wait for it, and read none of them for a while. What it asked stays
+// a request: the node makes no more answers than it may keep. Others are served
+// meanwhile, and so is the peer itself with what is small, and it gets
+// everything once it reads.
 func TestWhoDoesNotReadStopsNobodyElse(t *testing.T) {
 	t.Parallel()
 	const gets = 100
@@ -107,13 +108,13 @@ func TestWhoDoesNotReadStopsNobodyElse(t *testing.T) {
 	read := sync.OnceFunc(func() { close(hold) })
 	defer read()
 	deaf := n.dial(hold)
-	var asked []uint64
+	asked := make(map[uint64]bool) // conversations
 	for range gets {
-		asked = append(asked, deaf.send(&abd.Get{Key: "large"}))
+		asked[deaf.send(&abd.Get{Key: "large"})] = true
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	const fits = transport.DefaultMaxPendingClient / abd.DefaultMaxValue
+	const fits = transport.DefaultMaxBulkClient / abd.DefaultMaxValue
 	for i := 0; metric(t, s, "atoll_inbox_messages") < gets-2*fits; i++ {
 		key := strconv.Itoa(i)
 		if _, err := c.Put(ctx, key, []byte(key)); err != nil {
@@ -128,14 +129,19 @@ func TestWhoDoesNotReadStopsNobodyElse(t *testing.T) {
 			t.Fatalf("%q: put %v, get %q, %v", key, err, v.Bytes, gerr)
 		}
 	}
+	if ack, ok := deaf.ask(&abd.Get{Key: "0"}).(*abd.GetAck); !ok || string(ack.Record.Value) != "0" {
+		t.Errorf("asked for a small value: %T", ack)
+	}
 	if waiting := metric(t, s, "atoll_inbox_messages"); waiting < gets-2*fits {
 		t.Errorf("only %v of %d requests still wait, and nothing was read", waiting, gets)
 	}
 	read()
-	for _, conversation := range asked {
-		if ack, ok := deaf.receive(conversation).(*abd.GetAck); !ok || len(ack.Record.Value) != abd.DefaultMaxValue {
-			t.Fatalf("got %T", ack)
+	for range gets {
+		in := receive(t, deaf.in)
+		if ack, ok := in.Message.(*abd.GetAck); !ok || len(ack.Record.Value) != abd.DefaultMaxValue || !asked[in.Conversation] {
+			t.Fatalf("got %T for conversation %d", in.Message, in.Conversation)
 		}
+		delete(asked, in.Conversation)
 	}
 	if dropped := metric(t, s, "atoll_answers_dropped_total"); dropped != 0 {
 		t.Errorf("%v answers were dropped", dropped)

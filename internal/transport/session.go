@@ -150,11 +150,11 @@ func (s *Session) Congested() bool {
 
 // BulkCongested is Congested for large frames.
 func (s *Session) BulkCongested() bool {
+	if !s.bulk { // large frames go with the others
+		return s.Congested()
+	}
 	s.out.Lock()
 	defer s.out.Unlock()
-	if !s.bulk { // large frames go with the others
-		return s.out.err == nil && s.waiting() >= s.limit/2
-	}
 	if s.out.err != nil || s.out.bulk.bytes < s.bulkLimit/2 {
 		return false
 	}
