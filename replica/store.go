@@ -1,6 +1,9 @@
 package replica
 
 import (
+	"errors"
+	"fmt"
+
 	"atoll/abd"
 	"atoll/env"
 )
@@ -14,6 +17,37 @@ import (
 // returns nobody may change, which abd.View says of either.
 type Store interface {
 	abd.View
+
+	// Heal puts r in the place of the record of a key, as Store does, and
+	// also where the old record is damaged. The zero Record removes the key,
+	// as if it had never been written. From then on the old record's damage
+	// is in nobody's way: not in that of Load, of Scan, or of the proof that
+	// a neighbour is absent.
+	//
+	// A damaged record may be that of another key, whose bytes have changed
+	// into those that are read. Whoever removes it removes the only trace of
+	// that other key, and must know from others what the keys around it hold,
+	// and heal these in the same group or before.
+	//
+	// An error that wraps abd.ErrDamaged means that the place of key can't be
+	// told for certain, because of the record that the error names: if that
+	// is another one, heal it first. The other errors are those of Store.
+	Heal(key abd.Key, r abd.Record) (env.Position, error)
+
+	// Cell returns the value of a cell, and the position it stands at: what
+	// reveals it must wait until the journal is durable up to there. A cell
+	// that was never set has a nil value; one that was set to nothing hasn't.
+	// The value must not be changed.
+	//
+	// Cells are small named values that belong to the node itself, and not
+	// to a register: no Scan shows them, no count includes them.
+	Cell(name string) (value []byte, at env.Position)
+
+	// SetCell changes a cell. It is appended to the journal like a record, as
+	// a part of the group that Cut ends, and visible at once. The value is
+	// copied. Errors: those of CheckCell, ErrCells, and abd.ErrFull (wrapped)
+	// as for Store.
+	SetCell(name string, value []byte) (env.Position, error)
 
 	// Cut ends a group of records: those appended since the last Cut become
 	// durable together or not at all. It returns the position behind them.
@@ -39,4 +73,27 @@ type Usage struct {
 	Keys       int64 // registers that have a value
 	Tombstones int64 // registers that were deleted
 	Bytes      int64 // on disk, journal included
+}
+
+// Limits of a store's cells. The values of all are kept in memory.
+const (
+	MaxCells     = 4096
+	MaxCellName  = 255      // bytes
+	MaxCellBytes = 64 << 10 // of one value
+)
+
+// ErrCells: the store has MaxCells cells, and the one to be set isn't among
+// them.
+var ErrCells = errors.New("too many cells")
+
+// CheckCell returns a *abd.SizeError when a cell's name is empty or too long,
+// or its value too large.
+func CheckCell(name string, value []byte) error {
+	if len(name) == 0 || len(name) > MaxCellName {
+		return &abd.SizeError{What: "name of a cell", Size: len(name), Min: 1, Max: MaxCellName}
+	}
+	if len(value) > MaxCellBytes {
+		return fmt.Errorf("cell %q: %w", name, &abd.SizeError{What: "value", Size: len(value), Max: MaxCellBytes})
+	}
+	return nil
 }

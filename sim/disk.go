@@ -24,13 +24,16 @@ type Disk struct {
 	keys    []abd.Key // every key that was ever stored
 	sorted  bool
 	damaged map[abd.Key]bool
+	cells   map[string]diskCell
 
 	appended, cut, written, durable env.Position
 
-	// undo holds what each record that isn't durable has replaced, and groups
-	// the positions behind each group that isn't durable.
-	undo   []replaced
-	groups []env.Position
+	// undo and undoCells hold what each record and each cell that isn't
+	// durable has replaced, and groups the positions behind each group that
+	// isn't durable.
+	undo      []replaced
+	undoCells []replacedCell
+	groups    []env.Position
 
 	usage replica.Usage
 	// Limit, when above zero, is how many bytes fit: Store returns
@@ -64,7 +67,12 @@ var _ replica.Store = (*Disk)(nil)
 
 // NewDisk returns an empty disk.
 func NewDisk() *Disk {
-	return &Disk{records: make(map[abd.Key]diskRecord), damaged: make(map[abd.Key]bool), sorted: true}
+	return &Disk{
+		records: make(map[abd.Key]diskRecord),
+		damaged: make(map[abd.Key]bool),
+		cells:   make(map[string]diskCell),
+		sorted:  true,
+	}
 }
 
 // Load implements abd.View.
@@ -72,7 +80,7 @@ func (d *Disk) Load(key abd.Key, withValue bool) (abd.Record, env.Position, erro
 	r := d.records[key]
 	if len(d.damaged) > 0 && d.damaged[key] {
 		if !d.rules.TrustDamaged {
-			return abd.Record{}, 0, fmt.Errorf("%w: key %q of a simulated disk", abd.ErrDamaged, key)
+			return abd.Record{}, 0, damagedRecord(key)
 		}
 		r.Value = flipped(r.Value)
 	}
@@ -97,8 +105,8 @@ func (d *Disk) Store(key abd.Key, r abd.Record) (env.Position, error) {
 	key = d.misdirected(key)
 	old, known := d.records[key]
 	now := diskRecord{r, d.appended + 1}
-	if d.Limit > 0 && d.usage.Bytes+now.size(key) > d.Limit {
-		return 0, fmt.Errorf("%w: a simulated disk of %d bytes", abd.ErrFull, d.Limit)
+	if err := d.room(now.size(key)); err != nil {
+		return 0, err
 	}
 	if !known {
 		d.keys = append(d.keys, key)
@@ -115,6 +123,18 @@ func (d *Disk) Store(key abd.Key, r abd.Record) (env.Position, error) {
 	d.strike = nil
 	return d.appended, nil
 }
+
+// room returns abd.ErrFull when so many more bytes don't fit.
+func (d *Disk) room(size int64) error {
+	if d.Limit > 0 && d.usage.Bytes+size > d.Limit {
+		return fmt.Errorf("%w: a simulated disk of %d bytes", abd.ErrFull, d.Limit)
+	}
+	return nil
+}
+
+// Heal implements replica.Store. Store never looks at what it replaces, so it
+// is all there is to do; a record that is zero takes no room and isn't counted.
+func (d *Disk) Heal(key abd.Key, r abd.Record) (env.Position, error) { return d.Store(key, r) }
 
 // set puts a record in the place of another, and counts both.
 func (d *Disk) set(key abd.Key, old, now diskRecord) {
@@ -150,11 +170,15 @@ func (d *Disk) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag, 
 		}
 		r := d.records[key]
 		damaged := d.damaged[key] && !d.rules.TrustDamaged
-		if key == after && after != "" || r.Tag.IsZero() && !damaged {
+		if key == after && after != "" {
+			continue
+		}
+		if r.Tag.IsZero() && !damaged {
+			highest = max(highest, r.at) // that it was removed shows as well
 			continue
 		}
 		if damaged {
-			return 0, fmt.Errorf("%w: key %q of a simulated disk", abd.ErrDamaged, key)
+			return 0, damagedRecord(key)
 		}
 		highest = max(highest, r.at)
 		if !each(key, r.Tag, r.Deleted) {
@@ -206,6 +230,11 @@ func (d *Disk) forget() {
 	}
 	d.undo = append(d.undo[:0], d.undo[n:]...)
 	n = 0
+	for n < len(d.undoCells) && d.undoCells[n].at <= d.solid {
+		n++
+	}
+	d.undoCells = append(d.undoCells[:0], d.undoCells[n:]...)
+	n = 0
 	for n < len(d.groups) && d.groups[n] <= d.durable {
 		n++
 	}
@@ -225,6 +254,7 @@ func (d *Disk) lose(to env.Position) {
 		}
 		d.undo = d.undo[:i]
 	}
+	d.loseCells(to)
 	d.appended, d.cut, d.written, d.durable = to, to, to, to
 	if !d.lying {
 		d.solid = to

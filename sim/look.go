@@ -28,7 +28,9 @@ func (d *Disk) Image() *Disk {
 	image.records = maps.Clone(d.records)
 	image.keys = slices.Clone(d.keys)
 	image.damaged = maps.Clone(d.damaged)
+	image.cells = maps.Clone(d.cells)
 	image.undo = slices.Clone(d.undo)
+	image.undoCells = slices.Clone(d.undoCells)
 	image.groups = slices.Clone(d.groups)
 	image.victim, image.strike = "", nil // the next write is no part of it
 	image.LoseUnsynced(0)

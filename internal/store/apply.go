@@ -1,12 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"time"
 
 	"atoll/abd"
-	"atoll/env"
 )
 
 // applyTables puts each frozen table into bbolt, until the store closes.
@@ -37,11 +37,11 @@ func (s *Store) applyTable(t *table) error {
 	begin := time.Now()
 	for c := t.from(""); ; {
 		batch, more := nextBatch(c)
-		m := s.summary
+		m, cells := s.summary, map[string][]byte(nil)
 		if !more {
-			m.applied = t.last
+			m.applied, cells = t.last, t.cells
 		}
-		if err := s.applyBatch(batch, m); err != nil {
+		if err := s.applyBatch(batch, cells, m); err != nil {
 			return err
 		}
 		if !more {
@@ -79,12 +79,12 @@ func nextBatch(c *tableCursor) (batch []appliedRecord, more bool) {
 	}
 }
 
-// applyBatch writes a batch and counts what it changes, again and again while
-// there is no space.
+// applyBatch writes a batch, with the last one the table's cells, and counts
+// what it changes, again and again while there is no space.
 //
 // The counts are those of what is in the file, in the same transaction, so
 // they are right after a crash between two batches as well.
-func (s *Store) applyBatch(batch []appliedRecord, m summary) error {
+func (s *Store) applyBatch(batch []appliedRecord, cells map[string][]byte, m summary) error {
 	fill, err := s.state.fill(batch)
 	if err != nil {
 		return fatalDamage(err)
@@ -94,7 +94,7 @@ func (s *Store) applyBatch(batch []appliedRecord, m summary) error {
 		presenceOf(r.record).count(&m.keys, &m.tombstones, +1)
 	}
 	for {
-		err := s.state.apply(batch, m, fill)
+		err := s.state.apply(batch, cells, m, fill)
 		if err == nil {
 			s.summary = m
 			s.applied.Store(uint64(m.applied))
@@ -113,8 +113,8 @@ func (s *Store) applyBatch(batch []appliedRecord, m summary) error {
 	}
 }
 
-// fatalDamage turns the damage of one record into that of the file: a record
-// that was acknowledged can't go where it belongs.
+// fatalDamage turns the damage of one record into that of the file: it isn't
+// certain where a record belongs that was acknowledged.
 func fatalDamage(err error) error {
 	var d *DamageError
 	if errors.As(err, &d) && d.OneRecord {
@@ -127,7 +127,7 @@ func fatalDamage(err error) error {
 // one before is done. The stepping goroutine calls it between two groups.
 func (s *Store) freeze() {
 	full := s.pressure() >= 1
-	if !full || s.frozen.Load() != nil || s.active.count == 0 {
+	if !full || s.frozen.Load() != nil || s.active.empty() {
 		return
 	}
 	s.active.last = s.appended
@@ -186,9 +186,19 @@ func (s *Store) throttle() {
 // replay fills the active table with what the journal has and bbolt hasn't,
 // and counts it.
 func (s *Store) replay() error {
-	end, err := s.journal.recover(s.summary.applied, func(position env.Position, key, record []byte) {
-		k := abd.Key(key)
-		copy(s.active.put(k, s.active.hash(k), len(record), position, absent), record)
+	end, err := s.journal.recover(s.summary.applied, func(e logged) {
+		switch e.kind {
+		case kindCell:
+			name, blob := string(e.name), bytes.Clone(e.bytes)
+			s.cells[name] = cellOf(blob, e.position)
+			s.active.putCell(name, blob)
+		case kindRemoved:
+			k := abd.Key(e.name)
+			s.active.put(k, s.active.hash(k), 0, e.position, absent)
+		default:
+			k := abd.Key(e.name)
+			copy(s.active.put(k, s.active.hash(k), len(e.bytes), e.position, absent), e.bytes)
+		}
 	})
 	if err != nil {
 		return err

@@ -61,9 +61,11 @@ type checker struct {
 	last    []byte // the last key in the bucket's order
 	summary []byte
 	buckets map[string]bool
-	// What the bucket of records holds.
-	records int64
-	damaged []error
+	// What the buckets of records and of cells hold.
+	records, tombstones int64
+	damaged             []error
+	badHeads            bool // some of the damage isn't that of a value
+	cells               map[string][]byte
 }
 
 // checkState reads the whole of a bbolt file. It returns an error when bbolt
@@ -90,7 +92,7 @@ func checkState(path string) (*checker, error) {
 
 // checkPages is checkState on what path holds.
 func checkPages(path string, r io.ReaderAt, size int64) (*checker, error) {
-	c := &checker{path: path, r: r, buckets: make(map[string]bool)}
+	c := &checker{path: path, r: r, buckets: make(map[string]bool), cells: make(map[string][]byte)}
 	if err := c.readMetas(size); err != nil {
 		return nil, err
 	}
@@ -163,8 +165,9 @@ func (c *checker) read(id uint64) ([]byte, error) {
 	return b, err
 }
 
-// tree walks the pages below id. No key may be less than least.
-func (c *checker) tree(id uint64, least []byte, depth int) error {
+// tree walks the pages below id. Its first key must be first, unless that is
+// nil.
+func (c *checker) tree(id uint64, first []byte, depth int) error {
 	if depth > maxDepth {
 		return c.bad(id, "the tree is too deep")
 	}
@@ -172,11 +175,17 @@ func (c *checker) tree(id uint64, least []byte, depth int) error {
 	if err != nil {
 		return err
 	}
-	return c.page(id, b, least, depth)
+	return c.page(id, b, first, depth)
 }
 
+// begins reports whether key is the one that a page must begin with. When
+// bbolt writes a page anew, it looks for the page's first key in the branch
+// above: where that has another one, bbolt would add the new page and keep the
+// old one as well, whose room is free from then on.
+func begins(key, first []byte) bool { return first == nil || bytes.Equal(key, first) }
+
 // page walks the elements of a page.
-func (c *checker) page(id uint64, b, least []byte, depth int) error {
+func (c *checker) page(id uint64, b, first []byte, depth int) error {
 	flags := binary.NativeEndian.Uint16(b[8:])
 	count := int(binary.NativeEndian.Uint16(b[10:]))
 	if flags != pageBranch && flags != pageLeaf || flags == pageBranch && count == 0 {
@@ -190,11 +199,8 @@ func (c *checker) page(id uint64, b, least []byte, depth int) error {
 		e := b[at : at+pageElement]
 		if flags == pageBranch {
 			key, ok := slice(b, at, int64(binary.NativeEndian.Uint32(e)), int64(binary.NativeEndian.Uint32(e[4:])))
-			if !ok || i > 0 && c.last != nil && bytes.Compare(key, c.last) <= 0 {
+			if !ok || i > 0 && c.last != nil && bytes.Compare(key, c.last) <= 0 || i == 0 && !begins(key, first) {
 				return c.bad(id, "the key of branch %d is out of order", i)
-			}
-			if i == 0 {
-				key = least
 			}
 			if err := c.tree(binary.NativeEndian.Uint64(e[8:]), key, depth+1); err != nil {
 				return err
@@ -207,7 +213,7 @@ func (c *checker) page(id uint64, b, least []byte, depth int) error {
 		if !ok1 || !ok2 || len(key) == 0 {
 			return c.bad(id, "element %d points out of the page", i)
 		}
-		if bytes.Compare(key, least) < 0 || c.last != nil && bytes.Compare(key, c.last) <= 0 {
+		if i == 0 && !begins(key, first) || c.last != nil && bytes.Compare(key, c.last) <= 0 {
 			return c.bad(id, "the key of element %d, %q, is out of order", i, key)
 		}
 		c.last = key
@@ -239,16 +245,28 @@ func (c *checker) leaf(id uint64, key, value []byte, flags uint32, depth int) er
 	if flags != 0 {
 		return c.bad(id, "element %q has unknown flags", key)
 	}
-	if c.bucket == bucketMeta {
+	switch c.bucket {
+	case bucketMeta:
 		if string(key) == summaryKey {
 			c.summary = bytes.Clone(value)
 		}
 		return nil
+	case bucketCells:
+		// A cell holds what the node has promised: there is no doing without.
+		if reason := checkCell(key, value); reason != "" {
+			return c.bad(id, "cell %q: %s", key, reason)
+		}
+		c.cells[string(key)] = bytes.Clone(value)
+		return nil
 	}
 	c.records++
 	reason := checkHead(key, value)
+	c.badHeads = c.badHeads || reason != ""
 	if reason == "" {
 		reason = checkValue(value)
+		if recordDeleted(value) {
+			c.tombstones++
+		}
 	}
 	if reason != "" {
 		c.damaged = append(c.damaged, damagedRecord(c.path, key, reason))
@@ -258,7 +276,7 @@ func (c *checker) leaf(id uint64, key, value []byte, flags uint32, depth int) er
 
 // enter walks a bucket, which is a tree of its own or stands in its value.
 func (c *checker) enter(id uint64, name, value []byte, depth int) error {
-	if n := string(name); n != bucketMeta && n != bucketRecords {
+	if n := string(name); n != bucketMeta && n != bucketRecords && n != bucketCells {
 		return c.bad(id, "unknown bucket %q", name)
 	}
 	last := c.last

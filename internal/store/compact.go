@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -99,7 +101,7 @@ func compact(cfg Config, id storeID) (_ Compaction, err error) {
 		return Compaction{}, err
 	}
 	cfg.reached("copied")
-	after, err := finishCopy(fresh, id, m)
+	after, err := finishCopy(fresh, id, m, old.cells)
 	if err != nil {
 		return Compaction{}, err
 	}
@@ -166,7 +168,7 @@ func copyState(path, fresh string) (err error) {
 
 // finishCopy cuts off what a new file has in reserve, makes it durable, and
 // reads it back. It returns its size.
-func finishCopy(fresh string, id storeID, want summary) (int64, error) {
+func finishCopy(fresh string, id storeID, want summary, cells map[string][]byte) (int64, error) {
 	c, err := checkState(fresh)
 	if err != nil {
 		return 0, err
@@ -186,8 +188,9 @@ func finishCopy(fresh string, id storeID, want summary) (int64, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case got != want || len(c.damaged) > 0:
-		return 0, fmt.Errorf("%s isn't a copy of %s: it says %+v, and should say %+v", fresh, stateName, got, want)
+	case got != want || len(c.damaged) > 0 || !maps.EqualFunc(c.cells, cells, bytes.Equal):
+		return 0, fmt.Errorf("%s isn't a copy of %s: it says %+v and has %d cells, and should say %+v and have %d",
+			fresh, stateName, got, len(c.cells), want, len(cells))
 	}
 	return size, got.fits(fresh, id, c.records)
 }

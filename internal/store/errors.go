@@ -33,7 +33,7 @@ type DamageError struct {
 	// Offset is where the damage was noticed, in bytes; -1 if not known.
 	Offset int64
 	// OneRecord: the damage is that of the record of Key, as far as is known,
-	// and not of the whole file. Then the error wraps abd.ErrDamaged.
+	// and not of the whole file. Then the error wraps an *abd.DamagedRecord.
 	OneRecord bool
 	Key       abd.Key
 	// Reason says what is wrong.
@@ -59,10 +59,10 @@ func (e *DamageError) Error() string {
 	return b.String()
 }
 
-// Unwrap returns abd.ErrDamaged when the damage is that of one record.
+// Unwrap returns an *abd.DamagedRecord when the damage is that of one record.
 func (e *DamageError) Unwrap() error {
 	if e.OneRecord {
-		return abd.ErrDamaged
+		return &abd.DamagedRecord{Key: e.Key, Detail: e.Reason}
 	}
 	return nil
 }

@@ -220,23 +220,27 @@ func open(cfg Config, lock *os.File) (*Store, error) {
 	if err := removeLeftover(cfg.Dir); err != nil {
 		return nil, err
 	}
-	state, m, damaged, err := openState(filepath.Join(cfg.Dir, stateName), id)
+	state, m, found, err := openState(filepath.Join(cfg.Dir, stateName), id)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range damaged {
+	for _, d := range found.damaged {
 		cfg.Log.Warn("a record is damaged: this node abstains on its key", "err", d)
 	}
 	s := &Store{
 		cfg: cfg, log: cfg.Log, lock: lock, state: state, summary: m,
 		journal: newJournal(cfg, id),
 		active:  newTable(maphash.MakeSeed()),
+		cells:   make(map[string]cell),
 		group:   make([]byte, frameHead),
 		failing: make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 		closing: make(chan struct{}),
 	}
 	s.cut.bytes = make([]byte, frameHead)
+	for name, blob := range found.cells {
+		s.cells[name] = cellOf(blob, 0)
+	}
 	s.applied.Store(uint64(m.applied))
 	if err = s.replay(); err == nil {
 		var size int64

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"atoll/abd"
-	"atoll/env"
 )
 
 // The files of a store are read by whatever the disk kept of them. In these
@@ -47,6 +46,9 @@ func FuzzEntries(f *testing.F) {
 	two = appendEntry(two, "k", encodeRecord("k", testRecord(2, "")))
 	f.Add(two, uint32(2))
 	f.Add(two[:len(two)-1], uint32(2))
+	two = appendSpecial(two, "cell", encodeBlob(kindCell, "cell", []byte("value")))
+	two = appendSpecial(two, "key", encodeBlob(kindRemoved, "key", nil))
+	f.Add(two, uint32(4))
 	f.Fuzz(func(t *testing.T, payload []byte, records uint32) {
 		b := append(make([]byte, frameHead), payload...)
 		sealFrame(b, id, 7, 100, records)
@@ -56,15 +58,48 @@ func FuzzEntries(f *testing.F) {
 			t.Fatalf("sealed and read: %+v, %v, %v", fr, head, whole)
 		}
 		n, last := uint32(0), fr.first
-		err := fr.eachEntry(func(p env.Position, key, record []byte) {
-			if p != last+1 || checkHead(key, record) != "" {
-				t.Fatalf("position %d behind %d, record of %q", p, last, key)
+		err := fr.eachEntry(func(e logged) {
+			if e.position != last+1 {
+				t.Fatalf("position %d behind %d, entry of %q", e.position, last, e.name)
 			}
-			n, last = n+1, p
-			decodeRecord(record, true)
+			n, last = n+1, e.position
+			switch e.kind {
+			case kindRecord:
+				if reason := checkHead(e.name, e.bytes); reason != "" {
+					t.Fatalf("record of %q: %s", e.name, reason)
+				}
+				decodeRecord(e.bytes, true)
+			case kindCell:
+				if reason := checkCell(e.name, e.bytes); reason != "" {
+					t.Fatalf("cell %q: %s", e.name, reason)
+				}
+			case kindRemoved:
+			default:
+				t.Fatalf("an entry of kind %d", e.kind)
+			}
 		})
 		if err == nil && n != records {
 			t.Errorf("%d records in a frame of %d", n, records)
+		}
+	})
+}
+
+// FuzzBlob: what is read as a cell is one that could have been written.
+func FuzzBlob(f *testing.F) {
+	f.Add([]byte("name"), encodeBlob(kindCell, "name", []byte("value")), true)
+	f.Add([]byte("name"), encodeBlob(kindRemoved, "name", nil), true)
+	f.Add([]byte{}, []byte{kindCell}, false)
+	f.Fuzz(func(t *testing.T, name, blob []byte, sum bool) {
+		blob = bytes.Clone(blob)
+		if sum && len(blob) >= blobValue {
+			binary.BigEndian.PutUint32(blob[blobSum:], blobChecksum(name, blob))
+		}
+		if checkCell(name, blob) != "" {
+			return
+		}
+		c := cellOf(blob, 0)
+		if again := encodeBlob(kindCell, string(name), c.value); !bytes.Equal(again, blob) {
+			t.Errorf("%x is read as %x, which is written as %x", blob, c.value, again)
 		}
 	})
 }

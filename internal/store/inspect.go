@@ -100,7 +100,8 @@ type inspection struct {
 	id      storeID
 	known   bool     // what id is
 	summary *summary // of bbolt; nil if it can't be read
-	// journal holds the newest record of each key that the journal has.
+	// journal holds the newest record of each key that the journal has, nil
+	// for one that was removed and that bbolt may still have.
 	journal map[abd.Key][]byte
 }
 
@@ -230,7 +231,7 @@ func (i *inspection) records(each func(key abd.Key, record []byte) error) error 
 	keys := slices.Sorted(maps.Keys(i.journal)) // those that aren't passed on yet
 	var failed error
 	emit := func(key abd.Key, record []byte) {
-		if failed == nil {
+		if failed == nil && record != nil {
 			failed = each(key, record)
 		}
 		if s != nil {
@@ -255,7 +256,7 @@ func (i *inspection) records(each func(key abd.Key, record []byte) error) error 
 			case !ok:
 				emit(key, record)
 			case len(keys) > 0 && keys[0] == key:
-				if recordTag(record).Less(recordTag(journaled)) {
+				if journaled == nil || recordTag(record).Less(recordTag(journaled)) {
 					record = journaled
 				}
 				emit(key, record)
@@ -404,9 +405,18 @@ func (r *journalReader) frames(f *FileReport, b []byte, number uint64, last bool
 			at = later
 			fr, _, _ = readFrame(b[at:], r.id, number)
 		}
-		err := fr.eachEntry(func(_ env.Position, key, record []byte) {
-			f.Records++
-			r.journal[abd.Key(key)] = slices.Clone(record)
+		err := fr.eachEntry(func(e logged) {
+			switch e.kind {
+			case kindRecord:
+				f.Records++
+				r.journal[abd.Key(e.name)] = slices.Clone(e.bytes)
+			case kindRemoved:
+				if r.summary != nil && e.position <= r.summary.applied {
+					delete(r.journal, abd.Key(e.name)) // bbolt knows
+				} else {
+					r.journal[abd.Key(e.name)] = nil
+				}
+			}
 		})
 		if err != nil {
 			f.note(damagedFile(f.Path, at, "frame with a good checksum and a bad content: %v", err))

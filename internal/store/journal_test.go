@@ -44,7 +44,7 @@ func writeJournal(t *testing.T, frames int) *written {
 func (w *written) append(t *testing.T, frames int) {
 	t.Helper()
 	j := newJournal(w.cfg, w.id)
-	end, err := j.recover(0, func(env.Position, []byte, []byte) {})
+	end, err := j.recover(0, func(logged) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +74,13 @@ func (w *written) recover(t *testing.T) (int, error) {
 	j := newJournal(w.cfg, w.id)
 	defer j.close()
 	n := 0
-	end, err := j.recover(0, func(position env.Position, key, record []byte) {
+	end, err := j.recover(0, func(e logged) {
 		n++
-		if want := fmt.Sprint("key", n); position != env.Position(n) || string(key) != want {
-			t.Errorf("record %d stands at %d and has key %q, want %q", n, position, key, want)
+		if want := fmt.Sprint("key", n); e.position != env.Position(n) || string(e.name) != want {
+			t.Errorf("record %d stands at %d and has key %q, want %q", n, e.position, e.name, want)
 		}
-		if want := fmt.Sprint("value ", n); checkValue(record) != "" || string(record[recordHead:]) != want {
-			t.Errorf("record %d has value %q, want %q", n, record[recordHead:], want)
+		if want := fmt.Sprint("value ", n); checkValue(e.bytes) != "" || string(e.bytes[recordHead:]) != want {
+			t.Errorf("record %d has value %q, want %q", n, e.bytes[recordHead:], want)
 		}
 	})
 	if err == nil && end != env.Position(n) {
@@ -219,13 +219,13 @@ func TestDamagedSegments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := j.recover(header.first, func(env.Position, []byte, []byte) {}); err != nil {
+	if _, err := j.recover(header.first, func(logged) {}); err != nil {
 		t.Errorf("without a segment that isn't needed: %v", err)
 	}
 	// The journal can't end before what bbolt has.
 	k := newJournal(w.cfg, w.id)
 	defer k.close()
-	_, err = k.recover(601, func(env.Position, []byte, []byte) {})
+	_, err = k.recover(601, func(logged) {})
 	wantDamage(t, err, segmentName(k.active.number))
 }
 

@@ -67,12 +67,15 @@ func headSum(key, record []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, record[:recordHeadSum])
 }
 
+// headSumOf returns the head's checksum as it stands in the record.
+func headSumOf(record []byte) uint32 { return binary.BigEndian.Uint32(record[recordHeadSum:]) }
+
 // checkHead returns what is wrong with everything but the value, "" if nothing.
 func checkHead(key, record []byte) string {
 	switch {
 	case len(record) < recordHead:
 		return "record is cut short"
-	case binary.BigEndian.Uint32(record[recordHeadSum:]) != headSum(key, record):
+	case headSumOf(record) != headSum(key, record):
 		return "checksum of key and tag doesn't match"
 	case record[0] != recordVersion || record[1]&^flagDeleted != 0:
 		return "unknown version of a record"

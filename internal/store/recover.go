@@ -24,10 +24,10 @@ func (j *journal) create() error {
 	return s.file.Close()
 }
 
-// recover reads the journal, calls visit with every record behind applied in
+// recover reads the journal, calls visit with every entry behind applied in
 // order, and makes the last segment the active one. It returns the position
 // behind the last record. All of it is durable then.
-func (j *journal) recover(applied env.Position, visit func(position env.Position, key, record []byte)) (env.Position, error) {
+func (j *journal) recover(applied env.Position, visit func(logged)) (env.Position, error) {
 	numbers, err := j.list()
 	if err != nil {
 		return 0, err
@@ -46,9 +46,9 @@ func (j *journal) recover(applied env.Position, visit func(position env.Position
 			}
 			return nil
 		}
-		r, err := j.readSegment(number, begins, func(position env.Position, key, record []byte) {
-			if position > applied {
-				visit(position, key, record)
+		r, err := j.readSegment(number, begins, func(e logged) {
+			if e.position > applied {
+				visit(e)
 			}
 		})
 		if err != nil {
@@ -57,6 +57,9 @@ func (j *journal) recover(applied env.Position, visit func(position env.Position
 		end = r.end
 		j.active = segment{number: number, path: r.path, file: r.file, capacity: r.header.capacity}
 		j.offset = r.offset
+		if r.header.format < segmentFormat {
+			j.offset = r.header.capacity // the next frame needs another segment
+		}
 		if i < len(numbers)-1 {
 			j.seal(end)
 		} else if err := j.settle(r); err != nil {
@@ -143,7 +146,7 @@ type recovered struct {
 
 // readSegment reads one segment, up to its first bad frame. That is an error
 // when a good one follows in the same segment.
-func (j *journal) readSegment(number uint64, begins func(first env.Position) error, visit func(env.Position, []byte, []byte)) (r recovered, err error) {
+func (j *journal) readSegment(number uint64, begins func(first env.Position) error, visit func(logged)) (r recovered, err error) {
 	r.path = filepath.Join(j.dir, segmentName(number))
 	f, b, err := readAll(func() (file, error) { return j.cfg.openFile(r.path, os.O_RDWR, segmentMode) })
 	if err != nil {

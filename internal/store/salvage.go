@@ -175,7 +175,7 @@ func (s *salvage) page(id uint64, b []byte, bucket string, depth int) {
 func (s *salvage) leaf(id uint64, key, value []byte, bucket string, depth int) {
 	switch bucket {
 	case "":
-		if name := string(key); len(value) < bucketHead || name != bucketMeta && name != bucketRecords {
+		if name := string(key); len(value) < bucketHead || name != bucketMeta && name != bucketRecords && name != bucketCells {
 			s.bad(id, "%q isn't a bucket of this store", key)
 		} else if root := binary.NativeEndian.Uint64(value); root != 0 {
 			s.tree(root, name, depth+1)
@@ -185,6 +185,10 @@ func (s *salvage) leaf(id uint64, key, value []byte, bucket string, depth int) {
 	case bucketMeta:
 		if string(key) == summaryKey {
 			s.summary = bytes.Clone(value)
+		}
+	case bucketCells:
+		if reason := checkCell(key, value); reason != "" {
+			s.bad(id, "cell %q: %s", key, reason)
 		}
 	case bucketRecords:
 		reason := checkHead(key, value)

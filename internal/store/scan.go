@@ -10,15 +10,15 @@ import (
 
 // Scan calls each with the keys that begin with prefix and come after the key
 // after, in order, tombstones included, until each returns false. It returns
-// the highest position of what it passed on. No transaction is open while
-// each runs, so it may call Load.
+// the highest position of what it passed on or found removed. No transaction
+// is open while each runs, so it may call Load.
 func (s *Store) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool) bool) (env.Position, error) {
 	start := max(prefix, after)
 	if after >= prefix && after != "" {
 		start = after + "\x00" // the least key that is greater
 	}
-	tables := [2]*table{s.active, s.frozen.Load()}
-	m := merger{prefix: prefix, state: stateCursor{state: s.state, prefix: prefix, start: start}}
+	tables := s.tables()
+	m := merger{prefix: prefix, state: stateCursor{state: s.state, over: &tables, prefix: prefix, start: start}}
 	s.active.arrange()
 	for _, t := range tables {
 		if t != nil {
@@ -32,6 +32,9 @@ func (s *Store) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag,
 			return highest, err
 		}
 		highest = max(highest, e.position)
+		if e.record == nil {
+			continue // it was removed, and that shows, too
+		}
 		if !each(key, recordTag(e.record), recordDeleted(e.record)) {
 			return highest, nil
 		}
@@ -80,6 +83,7 @@ func (m *merger) next() (key abd.Key, e entry, ok bool, err error) {
 // stateCursor walks bbolt a page at a time.
 type stateCursor struct {
 	state         *state
+	over          *overrides
 	prefix, start abd.Key
 	page          []head
 	end           bool
@@ -88,7 +92,7 @@ type stateCursor struct {
 // peek returns the head at the cursor, false at the end.
 func (c *stateCursor) peek() (head, bool, error) {
 	if len(c.page) == 0 && !c.end {
-		page, err := c.state.heads(c.prefix, c.start, scanPage)
+		page, err := c.state.heads(c.prefix, c.start, scanPage, c.over)
 		if err != nil {
 			return head{}, false, err
 		}

@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"os"
@@ -32,10 +33,16 @@ import (
 //	28  records     4 bytes, how many are in the payload
 //	32  sum         4 bytes, CRC32C of the payload
 //	36  zero        4 bytes
-//	40  payload     for each record: length of the key (2 bytes), key, record
+//	40  payload     for each record: length of the key (2 bytes), key, record;
+//	                for each special entry: length of its name (2 bytes, the
+//	                top bit set), name, blob (special.go)
+//
+// Format 1 has no special entries. Nothing is appended to a segment of an
+// older format, so that a program which reads no more than that never meets
+// them.
 const (
 	segmentMagic  = 0x61746f53 // "atoS"
-	segmentFormat = 1
+	segmentFormat = 2
 	// segmentHead is a whole page, so that no write of a frame touches it.
 	segmentHead = 4096
 	headUsed    = 56
@@ -60,6 +67,7 @@ func alignFrame(n int64) int64 { return (n + frameAlign - 1) &^ (frameAlign - 1)
 
 // segmentHeader is the decoded head of a segment.
 type segmentHeader struct {
+	format     uint32 // segmentFormat when it is written
 	generation uint64
 	first      env.Position
 	capacity   int64
@@ -87,8 +95,8 @@ func readSegmentHeader(path string, b []byte, id storeID, number uint64) (segmen
 	if binary.BigEndian.Uint32(b) != segmentMagic || binary.BigEndian.Uint32(b[4:]) != crc32.Checksum(b[8:headUsed], castagnoli) {
 		return h, damagedFile(path, 0, "checksum of the segment's head doesn't match")
 	}
-	if f := binary.BigEndian.Uint32(b[8:]); f > segmentFormat {
-		return h, &FormatError{File: path, Found: int(f), Supported: segmentFormat}
+	if h.format = binary.BigEndian.Uint32(b[8:]); h.format > segmentFormat {
+		return h, &FormatError{File: path, Found: int(h.format), Supported: segmentFormat}
 	}
 	h.generation = binary.BigEndian.Uint64(b[32:])
 	h.first = env.Position(binary.BigEndian.Uint64(b[40:]))
@@ -160,35 +168,67 @@ func appendEntry(b []byte, key abd.Key, record []byte) []byte {
 	return append(b, record...)
 }
 
-// eachEntry calls visit with every record of a frame; key and record alias
-// the frame.
-func (f frame) eachEntry(visit func(position env.Position, key, record []byte)) error {
+// logged is one entry of the journal. Its bytes alias the frame.
+type logged struct {
+	position env.Position
+	name     []byte // a key, or the name of a cell
+	kind     byte   // kindRecord, or what a special entry says of itself
+	bytes    []byte // the record, or the blob
+}
+
+// eachEntry calls visit with every entry of a frame.
+func (f frame) eachEntry(visit func(logged)) error {
 	b, position := f.payload, f.first
 	for len(b) > 0 {
-		if len(b) < 2 {
-			return fmt.Errorf("entry is cut short")
-		}
-		keyLen := int(binary.BigEndian.Uint16(b))
-		if len(b) < 2+keyLen+recordHead {
-			return fmt.Errorf("entry is cut short")
-		}
-		key, rest := b[2:2+keyLen], b[2+keyLen:]
-		size := recordHead + int64(binary.BigEndian.Uint32(rest[recordSize:]))
-		if size > int64(len(rest)) {
-			return fmt.Errorf("entry is cut short")
-		}
-		record := rest[:size]
-		if reason := checkHead(key, record); reason != "" {
-			return fmt.Errorf("record of key %q: %s", key, reason)
+		e, size, err := readEntry(b)
+		if err != nil {
+			return err
 		}
 		position++
-		visit(position, key, record)
-		b = rest[size:]
+		e.position = position
+		visit(e)
+		b = b[size:]
 	}
 	if position != f.first+env.Position(f.records) {
 		return fmt.Errorf("it says that it has %d records, and has %d", f.records, position-f.first)
 	}
 	return nil
+}
+
+var errShort = errors.New("entry is cut short")
+
+// readEntry decodes the entry at the beginning of b, and returns its size.
+func readEntry(b []byte) (logged, int64, error) {
+	if len(b) < 2 {
+		return logged{}, 0, errShort
+	}
+	nameLen := int(binary.BigEndian.Uint16(b))
+	isSpecial := nameLen&specialBit != 0
+	nameLen &^= specialBit
+	if len(b) < 2+nameLen {
+		return logged{}, 0, errShort
+	}
+	e, rest := logged{name: b[2 : 2+nameLen]}, b[2+nameLen:]
+	if isSpecial {
+		size, reason := checkBlob(e.name, rest)
+		if reason != "" {
+			return e, 0, fmt.Errorf("special entry %q: %s", e.name, reason)
+		}
+		e.kind, e.bytes = rest[0], rest[:size]
+		return e, int64(2+nameLen) + size, nil
+	}
+	if len(rest) < recordHead {
+		return e, 0, errShort
+	}
+	size := recordHead + int64(binary.BigEndian.Uint32(rest[recordSize:]))
+	if size > int64(len(rest)) {
+		return e, 0, errShort
+	}
+	e.bytes = rest[:size]
+	if reason := checkHead(e.name, e.bytes); reason != "" {
+		return e, 0, fmt.Errorf("record of key %q: %s", e.name, reason)
+	}
+	return e, int64(2+nameLen) + size, nil
 }
 
 // readAll reads a whole file.

@@ -16,10 +16,12 @@ import (
 	"atoll/env"
 )
 
-// The buckets of state.db, and the one key of the first.
+// The buckets of state.db, and the one key of the first. The one of cells is
+// missing in files of before there were any, until they are opened.
 const (
 	bucketMeta    = "meta"
 	bucketRecords = "records"
+	bucketCells   = "cells"
 	summaryKey    = "summary"
 )
 
@@ -126,8 +128,10 @@ func createState(path string, id storeID) error {
 		return err
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
-		if _, err := tx.CreateBucket([]byte(bucketRecords)); err != nil {
-			return err
+		for _, name := range []string{bucketRecords, bucketCells} {
+			if _, err := tx.CreateBucket([]byte(name)); err != nil {
+				return err
+			}
 		}
 		b, err := tx.CreateBucket([]byte(bucketMeta))
 		if err != nil {
@@ -147,7 +151,7 @@ func createState(path string, id storeID) error {
 // been found in the system's cache only, after a sync that failed: what it
 // says would be forgotten by a loss of power, and by then the journal's
 // segments that could say it again would have been used again.
-func openState(path string, id storeID) (*state, summary, []error, error) {
+func openState(path string, id storeID) (*state, summary, *checker, error) {
 	c, err := checkState(path)
 	if err != nil {
 		return nil, summary{}, nil, err
@@ -159,17 +163,22 @@ func openState(path string, id storeID) (*state, summary, []error, error) {
 	if err != nil {
 		return nil, m, nil, err
 	}
+	if !c.badHeads {
+		// What a damaged record counted as can't always be told when it is
+		// healed (presenceOfDamaged).
+		m.keys, m.tombstones = c.records-c.tombstones, c.tombstones
+	}
 	db, err := openBolt(path)
 	if err != nil {
 		return nil, m, nil, err
 	}
 	s := &state{path: path, db: db}
 	m.opened++
-	if err := s.apply(nil, m, denseFill); err != nil {
+	if err := s.apply(nil, nil, m, denseFill); err != nil {
 		db.Close()
 		return nil, m, nil, err
 	}
-	return s, m, c.damaged, nil
+	return s, m, c, nil
 }
 
 func (s *state) close() error {
@@ -208,7 +217,7 @@ func (s *state) view(key abd.Key, f func(records *bbolt.Bucket) error) (err erro
 
 // load returns a copy of a key's record, nil if there is none. Without the
 // value it is the head, which the next load overwrites.
-func (s *state) load(key abd.Key, withValue bool) (record []byte, err error) {
+func (s *state) load(key abd.Key, withValue bool, over *overrides) (record []byte, err error) {
 	r := &s.reading
 	r.Lock()
 	defer r.Unlock()
@@ -227,7 +236,7 @@ func (s *state) load(key abd.Key, withValue bool) (record []byte, err error) {
 		}
 		r.cursor = r.tx.Bucket([]byte(bucketRecords)).Cursor()
 	}
-	found, err := s.find(r.cursor, keyBytes(key))
+	found, err := s.find(r.cursor, keyBytes(key), over)
 	if err != nil || found == nil {
 		return nil, err
 	}
@@ -250,13 +259,8 @@ func (s *state) endReading() {
 }
 
 // find looks a key up. It returns the record, whose head is good, or nil when
-// the key was proved absent.
-//
-// If some other key's bytes are damaged, a binary search may turn the wrong
-// way there. Then it ends beside that very key, or where the keys on both
-// sides don't enclose the one that was searched for. So both neighbours are
-// looked at.
-func (s *state) find(c *bbolt.Cursor, key []byte) ([]byte, error) {
+// the key was proved absent, but for what the tables over have of it.
+func (s *state) find(c *bbolt.Cursor, key []byte, over *overrides) ([]byte, error) {
 	k, v := c.Seek(key)
 	if k != nil && bytes.Equal(k, key) {
 		if reason := checkHead(k, v); reason != "" {
@@ -264,18 +268,7 @@ func (s *state) find(c *bbolt.Cursor, key []byte) ([]byte, error) {
 		}
 		return v, nil
 	}
-	if k != nil && (bytes.Compare(k, key) < 0 || checkHead(k, v) != "") {
-		return nil, damagedRecord(s.path, key, fmt.Sprintf("it isn't found, and its neighbour %q is damaged", k))
-	}
-	if k == nil {
-		k, v = c.Last()
-	} else {
-		k, v = c.Prev()
-	}
-	if k != nil && (bytes.Compare(k, key) > 0 || checkHead(k, v) != "") {
-		return nil, damagedRecord(s.path, key, fmt.Sprintf("it isn't found, and its neighbour %q is damaged", k))
-	}
-	return nil, nil
+	return nil, s.enclosed(c, key, k, v, over)
 }
 
 // presence is what a store has under a key.
@@ -308,7 +301,8 @@ func (p presence) count(keys, tombstones *int64, by int64) {
 	}
 }
 
-// presences looks up keys, which are sorted.
+// presences looks up keys, which are sorted, for records that take the place
+// of what is there. A record that is damaged isn't in their way.
 func (s *state) presences(keys []abd.Key) ([]presence, error) {
 	found := make([]presence, len(keys))
 	at := 0
@@ -319,11 +313,10 @@ func (s *state) presences(keys []abd.Key) ([]presence, error) {
 		err := s.view(keys[at], func(records *bbolt.Bucket) error {
 			c := records.Cursor()
 			for ; at < end; at++ {
-				record, err := s.find(c, keyBytes(keys[at]))
-				if err != nil {
+				var err error
+				if found[at], err = s.base(c, keyBytes(keys[at])); err != nil {
 					return err
 				}
-				found[at] = presenceOf(record)
 			}
 			return nil
 		})
@@ -341,23 +334,28 @@ type head struct {
 }
 
 // heads returns copies of up to limit heads in order, from the first key that
-// isn't before start and as long as they begin with prefix.
-func (s *state) heads(prefix, start abd.Key, limit int) (page []head, err error) {
+// isn't before start and as long as they begin with prefix. It leaves out
+// damaged ones that the tables over have another record of.
+func (s *state) heads(prefix, start abd.Key, limit int, over *overrides) (page []head, err error) {
 	err = s.view(start, func(records *bbolt.Bucket) error {
 		c := records.Cursor()
 		// The proof that nothing before the first was missed.
 		if len(start) > 0 {
-			if _, err := s.find(c, keyBytes(start)); err != nil {
+			if _, err := s.find(c, keyBytes(start), over); err != nil {
 				return err
 			}
 		}
 		last := []byte(nil)
 		for k, v := c.Seek(keyBytes(start)); k != nil && len(page) < limit; k, v = c.Next() {
-			if reason := checkHead(k, v); reason != "" {
-				return damagedRecord(s.path, k, reason)
-			}
+			reason := checkHead(k, v)
 			if bytes.Compare(k, keyBytes(start)) < 0 || last != nil && bytes.Compare(k, last) <= 0 {
-				return damagedRecord(s.path, k, "it is out of order")
+				reason = "it is out of order"
+			} else if reason != "" && over.have(k) {
+				last = k
+				continue
+			}
+			if reason != "" {
+				return damagedRecord(s.path, k, reason)
 			}
 			if !bytes.HasPrefix(k, keyBytes(prefix)) {
 				break
@@ -370,10 +368,10 @@ func (s *state) heads(prefix, start abd.Key, limit int) (page []head, err error)
 	return page, err
 }
 
-// appliedRecord is a record on its way into bbolt.
+// appliedRecord is a record on its way into bbolt, or out of it.
 type appliedRecord struct {
 	key    abd.Key
-	record []byte
+	record []byte // nil: it is removed
 	before presence
 }
 
@@ -407,9 +405,9 @@ func (s *state) fill(batch []appliedRecord) (fill float64, err error) {
 	return sparseFill, err
 }
 
-// apply writes records, in order of their keys, and what is then true of the
-// file. Pages that must be split become as full as fill says.
-func (s *state) apply(batch []appliedRecord, m summary, fill float64) (err error) {
+// apply writes records, in order of their keys, and cells, and what is then
+// true of the file. Pages that must be split become as full as fill says.
+func (s *state) apply(batch []appliedRecord, cells map[string][]byte, m summary, fill float64) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -428,7 +426,22 @@ func (s *state) apply(batch []appliedRecord, m summary, fill float64) (err error
 		records := tx.Bucket([]byte(bucketRecords))
 		records.FillPercent = fill
 		for _, r := range batch {
-			if err := records.Put(keyBytes(r.key), r.record); err != nil {
+			var err error
+			if r.record == nil {
+				err = records.Delete(keyBytes(r.key))
+			} else {
+				err = records.Put(keyBytes(r.key), r.record)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		bucket, err := tx.CreateBucketIfNotExists([]byte(bucketCells))
+		if err != nil {
+			return err
+		}
+		for name, blob := range cells {
+			if err := bucket.Put([]byte(name), blob); err != nil {
 				return err
 			}
 		}

@@ -159,7 +159,7 @@ func checkLoads(t *testing.T, path string, n, flipped int) (damaged int) {
 	s := &state{path: path, db: db}
 	defer s.close()
 	for i, key := range keysOf(n) {
-		record, err := s.load(key, true)
+		record, err := s.load(key, true, new(overrides))
 		if errors.Is(err, abd.ErrDamaged) {
 			damaged++
 			continue
@@ -171,7 +171,7 @@ func checkLoads(t *testing.T, path string, n, flipped int) (damaged int) {
 			t.Fatalf("bit flipped at %d: load(%q) = %v", flipped, key, got)
 		}
 		between := key[:len(key)-1] + abd.Key(key[len(key)-1]+1)
-		if record, err := s.load(between, true); record != nil || err != nil && !errors.Is(err, abd.ErrDamaged) {
+		if record, err := s.load(between, true, new(overrides)); record != nil || err != nil && !errors.Is(err, abd.ErrDamaged) {
 			t.Fatalf("bit flipped at %d: load(%q), which was never stored, = %v, %v", flipped, between, record, err)
 		}
 	}

@@ -35,8 +35,8 @@ type Store struct {
 		key      abd.Key
 		presence presence
 	}
-
-	memo memo
+	memo  memo
+	cells map[string]cell
 
 	// frozen is the table being applied, nil if none.
 	frozen atomic.Pointer[table]
@@ -98,22 +98,19 @@ func (s *Store) usable() error {
 // A record that can't be trusted is a *DamageError that wraps abd.ErrDamaged.
 func (s *Store) Load(key abd.Key, withValue bool) (abd.Record, env.Position, error) {
 	record, position, err := s.lookup(key, withValue)
-	if err != nil || record == nil {
+	if err != nil {
 		return abd.Record{}, 0, err
+	}
+	if record == nil {
+		return abd.Record{}, position, nil // above 0 if it was removed
 	}
 	return decodeRecord(record, withValue), position, nil
 }
 
 // lookup returns a key's encoded record, nil if there is none.
 func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error) {
-	hash := s.active.hash(key)
-	e, ok := s.active.get(key, hash)
-	if !ok {
-		// In this order: a table leaves s.frozen after it is all in bbolt.
-		if t := s.frozen.Load(); t != nil {
-			e, ok = t.get(key, hash)
-		}
-	}
+	hash, tables := s.active.hash(key), s.tables()
+	e, ok := tables.newest(key, hash)
 	if !ok {
 		if len(key) == 0 {
 			return nil, 0, nil
@@ -123,7 +120,7 @@ func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error
 		}
 	}
 	if !ok {
-		record, err := s.state.load(key, withValue)
+		record, err := s.state.load(key, withValue, &tables)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -134,47 +131,83 @@ func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error
 	return e.record, e.position, nil
 }
 
+// tables returns what isn't in bbolt yet. It must be called before bbolt is
+// looked at: a table leaves s.frozen after it is all in bbolt.
+func (s *Store) tables() overrides { return overrides{s.active, s.frozen.Load()} }
+
 // Store appends a record and returns the position behind it. It copies what
 // it keeps. abd.ErrFull (wrapped) means that there is no space, or that too
 // much waits for Commit; the key is unchanged then.
 func (s *Store) Store(key abd.Key, r abd.Record) (env.Position, error) {
-	if err := s.usable(); err != nil {
-		return 0, err
+	if r.Tag.IsZero() {
+		panic("store: a record without a tag is that of a register that was never written")
 	}
+	return s.append(key, r, (*Store).expected)
+}
+
+// expected returns what a record is stored in the place of.
+func (s *Store) expected(key abd.Key) (presence, error) {
+	if s.known.key != key {
+		if _, _, err := s.lookup(key, false); err != nil {
+			return absent, err
+		}
+	}
+	return s.known.presence, nil
+}
+
+// append appends a record in the place of what before says.
+func (s *Store) append(key abd.Key, r abd.Record, before func(*Store, abd.Key) (presence, error)) (env.Position, error) {
 	if err := key.Check(); err != nil {
 		return 0, err
 	}
 	if err := abd.CheckValue(r.Value, abd.LargestMaxValue); err != nil {
 		return 0, err
 	}
-	if r.Tag.IsZero() {
-		panic("store: a record without a tag is that of a register that was never written")
-	}
-	if s.journal.full.Load() {
-		return 0, fmt.Errorf("%s: the disk is nearly full: %w", s.cfg.Dir, abd.ErrFull)
-	}
 	size := int64(2 + len(key) + recordHead + len(r.Value))
-	if s.pending.Load()+size > maxPending {
-		return 0, fmt.Errorf("%s: %d bytes wait to be synced: %w", s.cfg.Dir, s.pending.Load(), abd.ErrFull)
+	if err := s.admit(size); err != nil {
+		return 0, err
 	}
-	if s.known.key != key {
-		if _, _, err := s.lookup(key, false); err != nil {
-			return 0, err
-		}
+	old, err := before(s, key)
+	if err != nil {
+		return 0, err
 	}
 	s.appended++
-	hash := s.active.hash(key)
-	record := s.active.put(key, hash, recordHead+len(r.Value), s.appended, s.known.presence)
+	record := s.active.put(key, s.active.hash(key), recordHead+len(r.Value), s.appended, old)
 	fillRecord(record, key, r)
-	s.memo.forget(key, hash)
 	s.group = appendEntry(s.group, key, record)
+	s.stored(key, size, old, presenceOf(record))
+	return s.appended, nil
+}
+
+// admit returns why an entry of so many bytes can't be appended.
+func (s *Store) admit(size int64) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if s.journal.full.Load() {
+		return fmt.Errorf("%s: the disk is nearly full: %w", s.cfg.Dir, abd.ErrFull)
+	}
+	if s.pending.Load()+size > maxPending {
+		return fmt.Errorf("%s: %d bytes wait to be synced: %w", s.cfg.Dir, s.pending.Load(), abd.ErrFull)
+	}
+	return nil
+}
+
+// stored notes that a record was appended, or its removal: size bytes of the
+// group, in the place of what the counts know as before.
+func (s *Store) stored(key abd.Key, size int64, before, after presence) {
+	s.count(size)
+	s.recount(before, after)
+	s.memo.forget(key, s.active.hash(key))
+	s.known.key, s.known.presence = key, after
+}
+
+// count counts an entry of so many bytes that was appended to the group.
+func (s *Store) count(size int64) {
 	s.records++
 	s.pending.Add(size)
 	s.activeBytes.Store(s.active.bytes)
 	s.journaled.Add(size)
-	s.recount(s.known.presence, presenceOf(record))
-	s.known.presence = presenceOf(record)
-	return s.appended, nil
 }
 
 // recount moves a key from one count to another.

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"atoll/abd"
-	"atoll/env"
 	"atoll/tags"
 )
 
@@ -258,7 +257,7 @@ func TestCrashWithinApply(t *testing.T) {
 	mustCommit(t, s)
 	s.active.arrange()
 	batch, _ := nextBatch(s.active.from("k10"))
-	if err := s.applyBatch(batch[:25], s.summary); err != nil {
+	if err := s.applyBatch(batch[:25], nil, s.summary); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
@@ -433,8 +432,10 @@ func FuzzFrame(f *testing.F) {
 			t.Errorf("a frame of %d bytes", fr.size)
 		}
 		// The content behind a good checksum may be anything as well.
-		_ = frame{payload: b}.eachEntry(func(_ env.Position, key, record []byte) {
-			decodeRecord(record, true)
+		_ = frame{payload: b}.eachEntry(func(e logged) {
+			if e.kind == kindRecord {
+				decodeRecord(e.bytes, true)
+			}
 		})
 	})
 }

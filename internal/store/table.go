@@ -33,6 +33,8 @@ const (
 	// entryOverhead is what a table takes for a key beside its bytes, at
 	// most: its item, its place in a run, and up to three slots.
 	entryOverhead = 32 + 4 + 3*4
+	// cellOverhead is about what it takes for a cell beside its bytes.
+	cellOverhead = 96
 )
 
 // A table is the part of the state that isn't in bbolt yet: the newest record
@@ -52,6 +54,8 @@ type table struct {
 	// sorted by key; arranged is how many items that is.
 	order    [][]uint32
 	arranged int
+	// cells are the blobs of the cells that were set.
+	cells map[string][]byte
 	// bytes is what it all takes. What was replaced counts, as it stays until
 	// the table goes.
 	bytes int64
@@ -66,14 +70,14 @@ type item struct {
 	position  env.Position
 	hash      uint32
 	chunk, at uint32
-	size      uint32 // of the record
+	size      uint32 // of the record; 0 if there is none any more
 	key       uint16 // its length
 	before    presence
 }
 
 // entry is a key's record in a table.
 type entry struct {
-	record   []byte // encoded, immutable
+	record   []byte // encoded, immutable; nil if there is none any more
 	position env.Position
 	// before is what was there before the table's first record of the key:
 	// what bbolt holds when it is this table's turn.
@@ -102,11 +106,11 @@ func (t *table) keyOf(i uint32) abd.Key {
 func (t *table) entryOf(i uint32) entry {
 	it := t.item(i)
 	begin := it.at + uint32(it.key)
-	return entry{
-		record:   t.chunks[it.chunk][begin : begin+it.size : begin+it.size],
-		position: it.position,
-		before:   it.before,
+	e := entry{position: it.position, before: it.before}
+	if it.size > 0 {
+		e.record = t.chunks[it.chunk][begin : begin+it.size : begin+it.size]
 	}
+	return e
 }
 
 // find returns the number of a key's item, or the slot that it would take.
@@ -131,7 +135,8 @@ func (t *table) get(key abd.Key, hash uint32) (entry, bool) {
 }
 
 // put makes room for a key's record of the given size, and returns it for the
-// caller to fill at once. before counts when the key is new to the table.
+// caller to fill at once. A size of 0 says that there is no record any more.
+// before counts when the key is new to the table.
 func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, before presence) []byte {
 	i, slot, ok := t.find(key, hash)
 	if !ok {
@@ -160,6 +165,21 @@ func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, b
 	}
 	return room[len(key):]
 }
+
+// putCell keeps a cell's blob.
+func (t *table) putCell(name string, blob []byte) {
+	if t.cells == nil {
+		t.cells = make(map[string][]byte)
+	}
+	if old, ok := t.cells[name]; ok {
+		t.bytes -= int64(len(name) + len(old) + cellOverhead)
+	}
+	t.cells[name] = blob
+	t.bytes += int64(len(name) + len(blob) + cellOverhead)
+}
+
+// empty reports whether there is nothing to be applied.
+func (t *table) empty() bool { return t.count == 0 && len(t.cells) == 0 }
 
 // room takes n bytes of a chunk.
 func (t *table) room(n int) (chunk, at uint32, room []byte) {

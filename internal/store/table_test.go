@@ -161,7 +161,7 @@ func TestFill(t *testing.T) {
 			content += int64(pageElement + len(r.key) + len(r.record))
 		}
 		m.keys += int64(len(batch))
-		if err := s.apply(batch, m, fill); err != nil {
+		if err := s.apply(batch, nil, m, fill); err != nil {
 			t.Fatal(err)
 		}
 	}
