@@ -105,6 +105,9 @@ func (s *Store) applyBatch(batch []appliedRecord, cells map[string][]byte, m sum
 			return err
 		}
 		s.journal.setFull(true, err)
+		if s.journal.ballast.release() {
+			continue
+		}
 		select {
 		case <-s.closing:
 			return ErrClosed
@@ -164,6 +167,7 @@ func (s *Store) throttle() {
 	if t == nil || p <= 1 || s.Committed() < t.last {
 		return
 	}
+	defer s.waitFor(&waitsForApply)()
 	begin := time.Now()
 	if p >= pressureStop {
 		select {

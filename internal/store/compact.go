@@ -29,18 +29,6 @@ type Compaction struct {
 	Records int64
 }
 
-// SpaceError says that a file system has too little space.
-type SpaceError struct {
-	Dir string
-	// Need and Free are in bytes.
-	Need, Free int64
-}
-
-// Error names the folder and both sizes.
-func (e *SpaceError) Error() string {
-	return fmt.Sprintf("%s: %d bytes of free space are needed, and %d are there", e.Dir, e.Need, e.Free)
-}
-
 // Compact rewrites the state.db of the store in cfg.Dir, which isn't open,
 // without the space that bbolt keeps for later: pages that are free or half
 // empty. The journal stays as it is.
@@ -94,7 +82,7 @@ func compact(cfg Config, id storeID) (_ Compaction, err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, removeLeftover(cfg.Dir))
+			err = withoutSpace(cfg.Dir, errors.Join(err, removeLeftover(cfg.Dir)))
 		}
 	}()
 	if err := copyState(path, fresh); err != nil {

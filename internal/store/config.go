@@ -14,6 +14,7 @@ const (
 	DefaultTableBytes   = 64 << 20
 	DefaultJournalBytes = 256 << 20
 	DefaultReserveBytes = 256 << 20
+	DefaultBallastBytes = 64 << 20
 )
 
 // Limits that aren't settings.
@@ -87,6 +88,11 @@ type Config struct {
 	// returns abd.ErrFull. It must hold what the apply of what was already
 	// acknowledged still needs. Default 256 MiB.
 	ReserveBytes int64
+	// BallastBytes is the size of a file that takes space, in order to give it
+	// back when the file system is full all the same: the store can then
+	// finish what it has taken. It is made when so much and ReserveBytes are
+	// free, and until then Store returns abd.ErrFull. Default 64 MiB.
+	BallastBytes int64
 
 	// ObserveSync, when set, is called with the time that each write and
 	// sync of the journal took, on the goroutine that commits.
@@ -95,6 +101,7 @@ type Config struct {
 	// Seams of this package's tests.
 	openFile  func(path string, flag int, mode fs.FileMode) (file, error)
 	freeSpace func(dir string) (int64, error)
+	allocate  func(path string, size int64) error
 	reached   func(point string) // of a Compact
 }
 
@@ -115,6 +122,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"TableBytes", &c.TableBytes, DefaultTableBytes, minTableBytes},
 		{"JournalBytes", &c.JournalBytes, max(DefaultJournalBytes, 4*c.SegmentBytes), 4 * minSegmentBytes},
 		{"ReserveBytes", &c.ReserveBytes, DefaultReserveBytes, 1},
+		{"BallastBytes", &c.BallastBytes, DefaultBallastBytes, 1},
 	} {
 		if *f.field == 0 {
 			*f.field = f.standard
@@ -134,6 +142,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.freeSpace == nil {
 		c.freeSpace = freeSpace
+	}
+	if c.allocate == nil {
+		c.allocate = allocateFile
 	}
 	if c.reached == nil {
 		c.reached = func(string) {}

@@ -92,6 +92,35 @@ func (e *InUseError) Error() string {
 	return fmt.Sprintf("%s is in use by another process (pid %d)", e.Dir, e.Process)
 }
 
+// SpaceError says that a file system has too little space.
+type SpaceError struct {
+	Dir string
+	// Need and Free are in bytes; 0 if a write found none.
+	Need, Free int64
+	// Err is what the write said, if one did.
+	Err error
+}
+
+// Error names the folder and what is missing.
+func (e *SpaceError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: the disk is full: %v", e.Dir, e.Err)
+	}
+	return fmt.Sprintf("%s: %d bytes of free space are needed, and %d are there", e.Dir, e.Need, e.Free)
+}
+
+// Unwrap returns what the write said.
+func (e *SpaceError) Unwrap() error { return e.Err }
+
+// withoutSpace makes a *SpaceError of an error that says that a write found no
+// space, and leaves any other as it is.
+func withoutSpace(dir string, err error) error {
+	if noSpace(err) {
+		return &SpaceError{Dir: dir, Err: err}
+	}
+	return err
+}
+
 // FormatError says that a file was written by a newer program.
 type FormatError struct {
 	File string

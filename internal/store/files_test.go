@@ -20,6 +20,8 @@ type disk struct {
 	mu struct {
 		sync.Mutex
 		create  error // of opening a file that doesn't exist yet
+		// wantsRoom, when set, is a file in whose place others find room.
+		wantsRoom string
 		sync    error // of every Sync, but those of spares
 		write   func(b []byte) (keep int, err error)
 		pending []change
@@ -45,7 +47,8 @@ func (d *disk) set(f func()) {
 func (d *disk) open(path string, flag int, mode fs.FileMode) (file, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if flag&os.O_CREATE != 0 && d.mu.create != nil {
+	_, there := os.Lstat(d.mu.wantsRoom)
+	if flag&os.O_CREATE != 0 && d.mu.create != nil && (d.mu.wantsRoom == "" || there == nil) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: d.mu.create}
 	}
 	f, err := os.OpenFile(path, flag, mode)

@@ -69,7 +69,7 @@ func Create(cfg Config) (err error) {
 			err = errors.Join(err, os.Remove(cfg.Dir))
 		}
 	}()
-	return fill(cfg)
+	return withoutSpace(cfg.Dir, fill(cfg))
 }
 
 // refuseExisting returns an error when any part of a store is in dir.
@@ -188,8 +188,9 @@ func InUse(dir string) error { return probeLock(dir) }
 // Open opens the store in cfg.Dir, after it has read and checked all of it.
 // What the journal holds of an earlier life is durable when Open returns.
 //
-// Errors: ErrNoStore (wrapped), *InUseError, *FormatError, *DamageError, or
-// one of the operating system. Nothing is created in place of what is missing.
+// Errors: ErrNoStore (wrapped), *InUseError, *FormatError, *DamageError,
+// *SpaceError, or one of the operating system. Nothing is created in place of
+// what is missing.
 func Open(cfg Config) (*Store, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -204,9 +205,12 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s, err := open(cfg, lock)
+	if noSpace(err) && newBallast(cfg).release() {
+		s, err = open(cfg, lock)
+	}
 	if err != nil {
 		lock.Close()
-		return nil, err
+		return nil, withoutSpace(cfg.Dir, err)
 	}
 	return s, nil
 }

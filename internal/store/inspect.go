@@ -273,6 +273,9 @@ func (i *inspection) records(each func(key abd.Key, record []byte) error) error 
 
 // spares adds the files that hold nothing: Open looks only at what they are.
 func (i *inspection) spares() {
+	if path := filepath.Join(i.dir, ballastName); exists(path) {
+		i.file(path).Note = "space to give back when the disk is full"
+	}
 	names, err := os.ReadDir(filepath.Join(i.dir, journalName))
 	if err != nil {
 		return // noted by readJournal
@@ -288,6 +291,11 @@ func (i *inspection) spares() {
 			f.note(asDamage(f.Path, err))
 		}
 	}
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // readJournal reads all segments.

@@ -28,9 +28,11 @@ type journal struct {
 	active segment
 	offset int64 // of the next frame in it
 
+	ballast *ballast
 	// full: there is no space, and stores are refused.
 	full atomic.Bool
-	// waiting: a frame that needs a segment of its own waits for space.
+	// waiting: a frame waits for space, in a segment of its own, or in the
+	// next one, which is to be made.
 	waiting atomic.Bool
 	// size is what all segments and spares take, in bytes.
 	size atomic.Int64
@@ -42,6 +44,8 @@ type journal struct {
 		sealed    []sealedSegment // oldest first
 		spares    []spare
 		nextSpare uint64 // number in the next spare's name
+		starving  bool   // somebody waits for a spare
+		whyFull   error  // set with full
 		closed    bool
 	}
 	// ready is signaled when mu.spares, mu.closed or full changes.
@@ -79,6 +83,8 @@ func newJournal(cfg Config, id storeID) *journal {
 		dir:  filepath.Join(cfg.Dir, journalName),
 		stop: make(chan struct{}),
 		kick: make(chan struct{}, 1),
+
+		ballast: newBallast(cfg),
 	}
 	j.ready = sync.NewCond(&j.mu)
 	return j
@@ -172,8 +178,11 @@ func (j *journal) takeSpare(size int64) (spare, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.mu.spares) == 0 && !j.mu.closed {
+		j.mu.starving = true
+		j.look()
 		j.ready.Wait()
 	}
+	j.mu.starving = false
 	if j.mu.closed {
 		return spare{}, ErrClosed
 	}
@@ -194,6 +203,9 @@ func (j *journal) makeLarge(size int64) (spare, error) {
 		}
 		j.waiting.Store(true)
 		j.setFull(true, err)
+		if j.ballast.release() {
+			continue
+		}
 		select {
 		case <-j.stop:
 			return spare{}, ErrClosed
@@ -230,17 +242,23 @@ func (j *journal) prepare() {
 // prepareOnce reports whether it should be tried again in a while.
 func (j *journal) prepareOnce() (retry bool) {
 	j.mu.Lock()
-	need := len(j.mu.spares) == 0
+	need, starving := len(j.mu.spares) == 0, j.mu.starving
 	j.mu.Unlock()
 
-	free, err := j.cfg.freeSpace(j.cfg.Dir)
-	if err == nil && free < j.cfg.ReserveBytes {
-		err = fmt.Errorf("%d bytes are free, %d are kept in reserve", free, j.cfg.ReserveBytes)
+	err := j.enough()
+	if err == nil {
+		err = j.ballast.take()
 	}
-	if err == nil && need {
-		var s spare
-		if s, err = j.makeSpare(j.cfg.SegmentBytes); err == nil {
+	// Who waits has been taken in before, and gets what the reserve is for.
+	if need && (err == nil || starving) {
+		s, made := j.makeSpare(j.cfg.SegmentBytes)
+		if noSpace(made) && starving && j.ballast.release() {
+			s, made = j.makeSpare(j.cfg.SegmentBytes)
+		}
+		if made == nil {
 			j.addSpare(s)
+		} else {
+			err = made
 		}
 	}
 	if errors.Is(err, ErrClosed) || err == nil && j.waiting.Load() {
@@ -248,6 +266,21 @@ func (j *journal) prepareOnce() (retry bool) {
 	}
 	j.setFull(err != nil, err)
 	return err != nil
+}
+
+// enough returns an error when there is too little space to take anything new.
+func (j *journal) enough() error {
+	free, err := j.cfg.freeSpace(j.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	if missing := j.ballast.missing(); free < j.cfg.ReserveBytes+missing {
+		if missing > 0 {
+			return fmt.Errorf("%d bytes are free, %d are kept in reserve and %d are the ballast's", free, j.cfg.ReserveBytes, missing)
+		}
+		return fmt.Errorf("%d bytes are free, %d are kept in reserve", free, j.cfg.ReserveBytes)
+	}
+	return nil
 }
 
 func (j *journal) addSpare(s spare) {
@@ -259,17 +292,28 @@ func (j *journal) addSpare(s spare) {
 
 // setFull changes j.full, and says so once.
 func (j *journal) setFull(full bool, err error) {
-	if j.full.Swap(full) == full {
+	j.mu.Lock()
+	j.mu.whyFull = err
+	was := j.full.Swap(full)
+	if was != full {
+		j.ready.Broadcast()
+	}
+	j.mu.Unlock()
+	if was == full {
 		return
 	}
-	j.mu.Lock()
-	j.ready.Broadcast()
-	j.mu.Unlock()
 	if full {
 		j.log.Warn("no space: writes are refused until there is", "dir", j.cfg.Dir, "err", err)
 	} else {
 		j.log.Info("there is space again", "dir", j.cfg.Dir)
 	}
+}
+
+// whyFull returns why stores are refused, nil if they aren't.
+func (j *journal) whyFull() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.mu.whyFull
 }
 
 // fillBytes is how much of a new segment is written at once. A store that

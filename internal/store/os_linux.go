@@ -1,10 +1,26 @@
 package store
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
+
+// reserve gives a new file size bytes of space, without writing them if the
+// file system can.
+func reserve(f *os.File, size int64) error {
+	for {
+		err := unix.Fallocate(int(f.Fd()), 0, 0, size)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
+			return writeZeros(f, size)
+		}
+		return os.NewSyscallError("fallocate", err)
+	}
+}
 
 // dataSync makes f's bytes durable, and of its metadata only what is needed
 // to find them: into a file that was filled before, that is nothing.

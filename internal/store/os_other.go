@@ -4,5 +4,8 @@ package store
 
 import "os"
 
+// reserve gives a new file size bytes of space.
+func reserve(f *os.File, size int64) error { return writeZeros(f, size) }
+
 // dataSync makes f's bytes durable.
 func dataSync(f *os.File) error { return f.Sync() }

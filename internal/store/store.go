@@ -50,6 +50,7 @@ type Store struct {
 	pending                    atomic.Int64 // bytes that wait for Commit
 	commits, recorded, applies atomic.Int64
 	throttled                  atomic.Int64 // nanoseconds
+	waits                      atomic.Pointer[string]
 
 	// cut is what Commit takes: every closed group.
 	cut struct {
@@ -266,6 +267,7 @@ func (s *Store) Commit() (env.Position, error) {
 	s.cut.bytes, s.cut.records = fresh[:frameHead], 0
 	s.cut.Unlock()
 
+	defer s.waitFor(&waitsForDisk)()
 	if err := s.journal.append(b, s.Committed(), records); err != nil {
 		if !errors.Is(err, ErrClosed) {
 			s.fail(err)
@@ -324,6 +326,36 @@ func (s *Store) Stats() Stats {
 		AppliedBehind: max(0, int64(s.committed.Load()-s.applied.Load())),
 		Full:          s.journal.full.Load(),
 	}
+}
+
+// What a Commit waits for.
+var (
+	waitsForDisk  = "the journal's write and sync"
+	waitsForApply = stateName + " to take what the journal holds"
+)
+
+// Condition is what keeps a store from taking writes, at the moment.
+type Condition struct {
+	// Full is why Store returns abd.ErrFull, nil if it doesn't.
+	Full error
+	// Waits says what a Commit waits for that is on its way, for people; ""
+	// if none is.
+	Waits string
+}
+
+// Condition says how the store is.
+func (s *Store) Condition() Condition {
+	c := Condition{Full: s.journal.whyFull()}
+	if waits := s.waits.Load(); waits != nil {
+		c.Waits = *waits
+	}
+	return c
+}
+
+// waitFor notes what Commit waits for from now on, and returns the end of it.
+func (s *Store) waitFor(what *string) (end func()) {
+	s.waits.Store(what)
+	return func() { s.waits.Store(nil) }
 }
 
 // Close releases the folder. What wasn't committed is lost. A Commit that is

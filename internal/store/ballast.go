@@ -1,0 +1,118 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// ballastName is a file that holds nothing but space.
+const ballastName = "ballast"
+
+// A ballast is space that is given back when a write finds none although the
+// store takes nothing new any more: somebody else has filled the file system.
+// With it the store finishes what it has taken before: an apply, or a commit
+// that needs a segment. It is taken again before the store takes writes again,
+// so that there always is one when it is needed.
+type ballast struct {
+	path     string
+	size     int64
+	allocate func(path string, size int64) error
+	log      *slog.Logger
+	mu       struct {
+		sync.Mutex
+		there, looked bool
+	}
+}
+
+func newBallast(cfg Config) *ballast {
+	return &ballast{path: filepath.Join(cfg.Dir, ballastName), size: cfg.BallastBytes, allocate: cfg.allocate, log: cfg.Log}
+}
+
+// missing is how much space the ballast still needs, in bytes. One of another
+// size than the one that is set is made anew.
+func (b *ballast) missing() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.mu.looked {
+		info, err := os.Lstat(b.path)
+		b.mu.there = err == nil && info.Mode().IsRegular() && info.Size() == b.size
+		b.mu.looked = true
+	}
+	if b.mu.there {
+		return 0
+	}
+	return b.size
+}
+
+// take makes the file. Only that there is no space for it is an error: without
+// it the store does its work, until the disk is full.
+func (b *ballast) take() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.there {
+		return nil
+	}
+	err := errors.Join(b.remove(), b.allocate(b.path, b.size))
+	b.mu.there = true
+	if err == nil {
+		return nil
+	}
+	err = errors.Join(err, b.remove())
+	if noSpace(err) {
+		b.mu.there = false
+		return fmt.Errorf("%d bytes of ballast: %w", b.size, err)
+	}
+	b.log.Warn("no ballast could be made: an apply on a full disk will have to wait", "file", b.path, "err", err)
+	return nil
+}
+
+// release gives the space back, and reports whether there was any.
+func (b *ballast) release() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.mu.there, b.mu.looked = false, true
+	info, err := os.Lstat(b.path)
+	if err != nil {
+		return false
+	}
+	if err := b.remove(); err != nil {
+		b.log.Warn("the ballast can't be given back", "file", b.path, "err", err)
+		return false
+	}
+	b.log.Warn("the disk is full: the ballast was given back", "file", b.path, "bytes", info.Size())
+	return info.Size() > 0
+}
+
+func (b *ballast) remove() error {
+	if err := os.Remove(b.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// writeZeros makes a file of zeros, where the system has no better way to take
+// space.
+func writeZeros(f *os.File, size int64) error {
+	zeros := make([]byte, min(fillBytes, size))
+	for offset := int64(0); offset < size; offset += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(int64(len(zeros)), size-offset)], offset); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allocateFile makes a file that takes size bytes of space. It isn't synced:
+// it protects this process, and the next one makes another.
+func allocateFile(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(reserve(f, size), f.Close())
+}
