@@ -19,12 +19,12 @@ import (
 type disk struct {
 	mu struct {
 		sync.Mutex
-		create  error // of opening a file that doesn't exist yet
+		create error // of opening a file that doesn't exist yet
 		// wantsRoom, when set, is a file in whose place others find room.
 		wantsRoom string
-		sync    error // of every Sync, but those of spares
-		write   func(b []byte) (keep int, err error)
-		pending []change
+		sync      error // of every Sync, but those of spares
+		write     func(b []byte) (keep int, err error)
+		pending   []change
 	}
 }
 
