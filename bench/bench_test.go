@@ -18,21 +18,22 @@ import (
 )
 
 func TestFlags(t *testing.T) {
-	c, err := parseCompare([]string{"--targets", "atoll,nats", "--ops", "get", "--clients", "1, 7", "--value", "5", "--seconds", "0.5", "--rounds", "2"})
+	c, err := parseCompare([]string{"--targets", "atoll,nats", "--ops", "get", "--clients", "1, 7", "--value", "5,9", "--seconds", "0.5", "--rounds", "2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := fmt.Sprint(c.targets, c.ops, c.clients, c.value, c.keys, c.duration, c.rounds)
-	if want := "[atoll nats] [get] [1 7] 5 10000 500ms 2"; got != want {
+	got := fmt.Sprint(c.targets, c.ops, c.clients, c.values, c.keys, c.duration, c.rounds)
+	if want := "[atoll nats] [get] [1 7] [5 9] 10000 500ms 2"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	c, err = parseCompare(nil)
-	if got, want := fmt.Sprint(c.targets, c.ops, c.clients, c.value, c.duration, c.rounds), "[atoll etcd nats zk] [put get mixed] [1 64 512] 100 3s 5"; err != nil || got != want {
+	if got, want := fmt.Sprint(c.targets, c.ops, c.clients, c.values, c.duration, c.rounds), "[atoll etcd nats zk] [put get mixed] [1 64 512] [100] 3s 5"; err != nil || got != want {
 		t.Errorf("without flags: %s, %v; want %s", got, err, want)
 	}
 	for _, args := range []string{
 		"--targets atoll,consul", "--targets etcd,etcd", "--ops cas", "--clients 0", "--clients many", "--seconds 0",
 		"--rounds 0", "--keys 0", "--value -1", "--nosuch", "stray",
+		"--value 5,5", "--targets atoll,atoll2",
 	} {
 		_, err := parseCompare(strings.Fields(args))
 		if _, ok := errors.AsType[*usageError](err); !ok {
@@ -44,6 +45,58 @@ func TestFlags(t *testing.T) {
 	}
 	if s, err := parseSustained([]string{"-fill=false"}); err != nil || s.fill || s.keys != 1_000_000 || s.duration != time.Minute {
 		t.Errorf("sustained: %+v, %v", s, err)
+	}
+}
+
+// TestLargeValues: of large values there are fewer keys and fewer clients.
+func TestLargeValues(t *testing.T) {
+	c := comparison{clients: []int{1, 64, 512}, settings: settings{keys: 10_000}}
+	for _, want := range []struct {
+		value int
+		cell  string
+	}{
+		{0, "10000 [1 64 512]"}, {100, "10000 [1 64 512]"}, {16 << 10, "10000 [1 64 512]"}, {1 << 20, "256 [1 64]"}, {1 << 30, "1 [1]"},
+	} {
+		if got := fmt.Sprint(c.keysOf(want.value), c.clientsOf(want.value)); got != want.cell {
+			t.Errorf("%d bytes: %s, want %s", want.value, got, want.cell)
+		}
+	}
+}
+
+// TestOtherFlags: what the other commands refuse, and what they take.
+func TestOtherFlags(t *testing.T) {
+	parse := map[string]func([]string) error{
+		"silent":  func(a []string) error { _, err := parseSilent(a); return err },
+		"startup": func(a []string) error { _, err := parseStartup(a); return err },
+		"chaos":   func(a []string) error { _, err := parseChaos(a); return err },
+		"gap":     func(a []string) error { _, err := parseGap(a); return err },
+	}
+	for _, c := range []struct {
+		command, args string
+		taken         bool
+	}{
+		{"silent", "--modes silent,lossy --ops get --rounds 2", true},
+		{"silent", "--modes deaf", false},
+		{"silent", "--targets etcd", false},
+		{"silent", "--clients 0", false},
+		{"startup", "--keys 5,6 --journal 0 --cold", true},
+		{"startup", "--journal -1", false},
+		{"startup", "--keys 0", false},
+		{"chaos", "--kills 3 --members 5 --seed 7", true},
+		{"chaos", "--members 1", false},
+		{"chaos", "--members 27", false},
+		{"chaos", "--kills 0", false},
+		{"gap", "--stop --rounds 1", true},
+		{"gap", "--rounds 0", false},
+	} {
+		err := parse[c.command](strings.Fields(c.args))
+		if _, usage := errors.AsType[*usageError](err); usage == c.taken || c.taken && err != nil {
+			t.Errorf("%s %s: %v", c.command, c.args, err)
+		}
+	}
+	s, err := parseSilent([]string{"--modes", "lossy"})
+	if err != nil || len(s.modes) != 1 || s.modes[0].name != "lossy" {
+		t.Errorf("one mode: %v, %v", s.modes, err)
 	}
 }
 
@@ -62,6 +115,7 @@ func (f *fake) Roaming(context.Context, int) (load.Client, io.Closer, error) {
 }
 func (f *fake) Fill(context.Context, []string, []byte) error   { return nil }
 func (f *fake) Victim(context.Context, int) (int, bool, error) { return 0, false, nil }
+func (f *fake) Victims() int                                   { return 1 }
 func (f *fake) Nodes() []*target.Process                       { return nil }
 func (f *fake) Version() string                                { return "1" }
 func (f *fake) Stop()                                          {}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"atoll/bench/load"
@@ -14,6 +15,7 @@ type comparison struct {
 	settings
 	ops      []load.Op
 	clients  []int
+	values   []int // bytes
 	duration time.Duration
 	warmup   time.Duration
 	rounds   int
@@ -35,7 +37,7 @@ func parseCompare(args []string) (comparison, error) {
 	var c comparison
 	fs := newFlags("compare", &c.settings)
 	targetFlags(fs, &c.settings)
-	valueFlag(fs, &c.settings)
+	numbersFlag(fs, &c.values, "value", "sizes of values in bytes; each has a cluster of its own", size, 100)
 	keysFlag(fs, &c.settings, 10_000)
 	opsFlag(fs, &c.ops)
 	clientsFlag(fs, &c.clients, 1, 64, 512)
@@ -51,10 +53,42 @@ func parseCompare(args []string) (comparison, error) {
 	return c, nil
 }
 
-// warmupClients is how many clients warm a target up.
-const warmupClients = 64
+const (
+	// warmupClients is how many clients warm a target up.
+	warmupClients = 64
+	// filledMost and inFlightMost bound the bytes of values that all keys and all
+	// clients of a cell have: of large values there are fewer keys, and cells
+	// with more clients are left out.
+	filledMost   = 256 << 20
+	inFlightMost = 64 << 20
+)
+
+// keysOf returns how many keys there are for a size of values.
+func (c comparison) keysOf(value int) int { return min(c.keys, max(1, filledMost/max(1, value))) }
+
+// clientsOf returns the numbers of clients that a size of values allows; the
+// smallest is always there.
+func (c comparison) clientsOf(value int) []int {
+	most := max(slices.Min(c.clients), inFlightMost/max(1, value))
+	return slices.DeleteFunc(slices.Clone(c.clients), func(n int) bool { return n > most })
+}
 
 func (c comparison) run(b *bed) error {
+	runs := 0
+	for _, v := range c.values {
+		runs += len(c.ops) * len(c.clientsOf(v)) * c.rounds * len(c.targets)
+	}
+	b.note("%d runs, %v at least", runs, (time.Duration(runs) * (c.duration + quietSpan)).Round(time.Second))
+	for _, v := range c.values {
+		if err := c.sized(b, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sized runs all cells of one size of values.
+func (c comparison) sized(b *bed, value int) error {
 	all, err := c.start(b)
 	defer func() {
 		for _, t := range all {
@@ -64,21 +98,21 @@ func (c comparison) run(b *bed) error {
 	if err != nil {
 		return err
 	}
-	keys := keyNames(c.keys)
+	b.value = value
+	keys := keyNames(c.keysOf(value))
+	clients := c.clientsOf(value)
 	for _, t := range all {
 		if err := b.fill(t.name, t, keys); err != nil {
 			return err
 		}
-		warmup := load.Spec{Op: load.Mixed, Clients: warmupClients, Keys: keys, ValueSize: c.value, Duration: c.warmup}
+		warmup := load.Spec{Op: load.Mixed, Clients: min(warmupClients, slices.Max(clients)), Keys: keys, ValueSize: value, Duration: c.warmup}
 		if _, err := load.Run(b.ctx, warmup, t.Client); err != nil {
 			return err
 		}
 	}
-	runs := len(c.ops) * len(c.clients) * c.rounds * len(all)
-	b.note("%d runs, %v at least", runs, (time.Duration(runs) * (c.duration + quietSpan)).Round(time.Second))
 	for _, op := range c.ops {
-		for _, n := range c.clients {
-			spec := load.Spec{Op: op, Clients: n, Keys: keys, ValueSize: c.value, Duration: c.duration}
+		for _, n := range clients {
+			spec := load.Spec{Op: op, Clients: n, Keys: keys, ValueSize: value, Duration: c.duration}
 			if err := c.cell(b, all, spec); err != nil {
 				return err
 			}

@@ -19,6 +19,7 @@ type gaps struct {
 	warmup, before, after time.Duration
 	timeout               time.Duration
 	rounds                int
+	stop                  bool
 }
 
 func runGap(ctx context.Context, args []string) error {
@@ -40,11 +41,14 @@ func parseGap(args []string) (gaps, error) {
 	valueFlag(fs, &g.settings)
 	keysFlag(fs, &g.settings, 1000)
 	fs.IntVar(&g.clients, "clients", 8, "`number` of clients, each with a connection of its own")
-	secondsFlag(fs, &g.warmup, "warmup", 3, "how long to write before anything is measured")
-	secondsFlag(fs, &g.before, "before", 5, "how long to measure before the kill")
-	secondsFlag(fs, &g.after, "after", 10, "how long to measure after the kill")
+	secondsFlag(fs, &g.warmup, "warmup", 2, "how long to write before anything is measured")
+	// Equally long: of two stretches the longer one has the longer stall, even
+	// if nothing happens.
+	secondsFlag(fs, &g.before, "before", 6, "how long to measure before the kill")
+	secondsFlag(fs, &g.after, "after", 6, "how long to measure after the kill")
 	secondsFlag(fs, &g.timeout, "timeout", 2, "after which a write is given up and another one begun")
-	fs.IntVar(&g.rounds, "rounds", 3, "`number` of deaths of each target")
+	fs.IntVar(&g.rounds, "rounds", 3, "`number` of deaths of each target, or of each node where none leads")
+	fs.BoolVar(&g.stop, "stop", false, "stop the node with SIGSTOP instead: its connections stay, and are silent")
 	if err := g.parse(fs, args); err != nil {
 		return g, err
 	}
@@ -59,34 +63,35 @@ func (g gaps) run(b *bed) error {
 	for round := range g.rounds {
 		for turn := range g.targets {
 			name := g.targets[(turn+round)%len(g.targets)]
-			if missing[name] {
-				continue
-			}
-			t, err := b.start(name)
-			if err != nil {
-				return err
-			}
-			if t == nil {
-				missing[name] = true
-				continue
-			}
-			r, err := g.death(b, contestant{name, t}, round)
-			b.discard(t)
-			if err != nil {
-				return fmt.Errorf("%s: %w", name, err)
-			}
-			b.results.Gaps = append(b.results.Gaps, r)
-			if err := b.write(r); err != nil {
-				return err
+			for victims, i := 1, 0; i < victims && !missing[name]; i++ {
+				t, err := b.start(name)
+				if err != nil {
+					return err
+				}
+				if t == nil {
+					missing[name] = true
+					continue
+				}
+				victims = t.Victims()
+				r, err := g.death(b, contestant{name, t}, round, i)
+				b.discard(t)
+				if err != nil {
+					return fmt.Errorf("%s: %w", name, err)
+				}
+				b.results.Gaps = append(b.results.Gaps, r)
+				if err := b.write(r); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// death writes to a target, kills a node, and writes on.
-func (g gaps) death(b *bed, t contestant, round int) (report.Gap, error) {
-	r := report.Gap{Kind: report.KindGap, Target: t.name, Version: t.Version(), Round: round, Clients: g.clients}
+// death writes to a target, kills a node (the turn'th, if none leads), and writes
+// on.
+func (g gaps) death(b *bed, t contestant, round, turn int) (report.Gap, error) {
+	r := report.Gap{Kind: report.KindGap, Target: t.name, Version: t.Version(), Round: round, Clients: g.clients, Stopped: g.stop}
 	keys := keyNames(g.keys)
 	if err := b.fill(t.name, t, keys); err != nil {
 		return r, err
@@ -112,7 +117,7 @@ func (g gaps) death(b *bed, t contestant, round int) (report.Gap, error) {
 	var killer sync.WaitGroup
 	killer.Go(func() {
 		var err error
-		if killed, err = g.kill(ctx, t, round, stalls, &r); err != nil {
+		if killed, err = g.kill(ctx, t, turn, stalls, &r); err != nil {
 			cancel(err) // without a death there is nothing to measure
 		}
 	})
@@ -132,7 +137,7 @@ func (g gaps) death(b *bed, t contestant, round int) (report.Gap, error) {
 
 // kill lets the clients warm up, measures them, and kills a node. It returns
 // when it did.
-func (g gaps) kill(ctx context.Context, t contestant, round int, stalls *load.Stalls, r *report.Gap) (killed time.Time, err error) {
+func (g gaps) kill(ctx context.Context, t contestant, turn int, stalls *load.Stalls, r *report.Gap) (killed time.Time, err error) {
 	if err := wait(ctx, g.warmup); err != nil {
 		return killed, err
 	}
@@ -142,7 +147,7 @@ func (g gaps) kill(ctx context.Context, t contestant, round int, stalls *load.St
 		return killed, err
 	}
 	// Asked now, and not before: it may have moved.
-	victim, leader, err := t.Victim(ctx, round)
+	victim, leader, err := t.Victim(ctx, turn)
 	if err != nil {
 		return killed, err
 	}
@@ -150,10 +155,14 @@ func (g gaps) kill(ctx context.Context, t contestant, round int, stalls *load.St
 	r.Killed, r.Leader = node.Name, leader
 	stall, client, writes := stalls.Cut()
 	killed = time.Now()
-	node.Kill()
+	if g.stop {
+		err = node.Pause()
+	} else {
+		node.Kill()
+	}
 	r.StallBefore, r.ClientBefore = milliseconds(stall), milliseconds(client)
 	r.Before = rounded(float64(writes) / killed.Sub(begin).Seconds())
-	return killed, nil
+	return killed, err
 }
 
 func wait(ctx context.Context, d time.Duration) error {

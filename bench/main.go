@@ -32,9 +32,11 @@ func commands() []command {
 	return []command{
 		{"compare", "drive all targets in turn, cell by cell", runCompare},
 		{"gap", "kill a node under writes", runGap},
+		{"silent", "make a replica silent, lossy or flapping under reads and writes", runSilent},
 		{"sustained", "write to a million keys for a minute", runSustained},
+		{"startup", "start a replica that has millions of keys, and look at its memory", runStartup},
 		{"chaos", "kill and stop replicas again and again, and judge what clients saw", runChaos},
-		{"report", "print the tables of files of results", runReport},
+		{"report", "print the tables of files of results, in Markdown", runReport},
 	}
 }
 

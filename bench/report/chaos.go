@@ -14,10 +14,10 @@ func campaigns(b *strings.Builder, all []Chaos) {
 			strconv.FormatUint(c.Seed, 10), number(c.Seconds),
 			fmt.Sprintf("%d: one %d, two %d, all %d, while starting %d", c.One+c.Two+c.All+c.Starting, c.One, c.Two, c.All, c.Starting),
 			strconv.Itoa(c.Processes), strconv.Itoa(c.Stopped), strconv.Itoa(c.Twins), number(c.SlowestStart),
-			fmt.Sprintf("%s: puts %s, gets %s, deletes %s", number(float64(c.Operations)), number(float64(c.Puts)), number(float64(c.Gets)), number(float64(c.Deletes))),
-			fmt.Sprintf("%s (%s more once resumed)", number(float64(c.Unknown)), number(float64(c.Resumed))),
-			fmt.Sprintf("%s (%d with a quorum)", number(float64(c.Failed)), c.Surprising),
-			fmt.Sprintf("%s of %s", number(float64(c.OnceAcked)), number(float64(c.Keys))),
+			fmt.Sprintf("%s: puts %s, gets %s, deletes %s", count(c.Operations), count(c.Puts), count(c.Gets), count(c.Deletes)),
+			fmt.Sprintf("%s (%s more once resumed)", count(c.Unknown), count(c.Resumed)),
+			fmt.Sprintf("%s (%d with a quorum)", count(c.Failed), c.Surprising),
+			fmt.Sprintf("%s of %s", count(c.OnceAcked), count(c.Keys)),
 			c.verdict(),
 		})
 	}

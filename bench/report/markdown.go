@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -20,36 +22,51 @@ const (
 // WriteMarkdown writes tables of everything that was read.
 func (r *Records) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
+	for i, e := range r.Environments {
+		if i == 0 || e.machine() != r.Environments[i-1].machine() {
+			separate(&b)
+			fmt.Fprintf(&b, "%s:\n\n", e.machine())
+		}
+		fmt.Fprintf(&b, "    %s\n", e.command())
+	}
 	if len(r.Runs) > 0 {
+		separate(&b)
 		comparison(&b, Summarize(r.Runs))
 		r.noise(&b, r.Runs)
 	}
-	if len(r.Gaps) > 0 {
-		separate(&b)
-		gaps(&b, r.Gaps)
-	}
-	if len(r.Sustained) > 0 {
-		separate(&b)
-		sustained(&b, r.Sustained)
-		var runs []Run
-		for _, s := range r.Sustained {
-			runs = append(runs, s.Run)
-		}
-		r.noise(&b, runs)
-	}
 	for _, t := range []struct {
-		n     int
-		write func(*strings.Builder)
+		records int
+		write   func(*strings.Builder)
 	}{
+		{len(r.Connections), r.connections},
+		{len(r.Gaps), func(b *strings.Builder) { gaps(b, r.Gaps) }},
+		{len(r.Silences), func(b *strings.Builder) { silences(b, r.Silences) }},
+		{len(r.Sustained), r.sustained},
+		{len(r.Starts), func(b *strings.Builder) { starts(b, r.Starts) }},
 		{len(r.Chaos), func(b *strings.Builder) { campaigns(b, r.Chaos) }},
 	} {
-		if t.n > 0 {
+		if t.records > 0 {
 			separate(&b)
 			t.write(&b)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// machine says when and where measurements were made.
+func (e Environment) machine() string {
+	return fmt.Sprintf("%s, %d × %s, %.0f GiB, %s, Linux %s, %s",
+		e.Time.Format(time.DateOnly), e.Cores, e.CPU, float64(e.Memory)/(1<<30), e.FileSystem, e.Kernel, e.Go)
+}
+
+// command is the command line, without the folder of the program.
+func (e Environment) command() string {
+	words := slices.Clone(e.Command)
+	if len(words) > 0 {
+		words[0] = filepath.Base(words[0])
+	}
+	return strings.Join(words, " ")
 }
 
 func separate(b *strings.Builder) {
@@ -145,44 +162,12 @@ func (c CellSummary) show(target string, format func(TargetSummary) string) stri
 	return format(c.Targets[i])
 }
 
-// gaps writes a table of what deaths did.
-func gaps(b *strings.Builder, all []Gap) {
-	var targets []string
-	for _, g := range all {
-		if !slices.Contains(targets, g.Target) {
-			targets = append(targets, g.Target)
-		}
-	}
-	var rows [][]string
-	for _, t := range targets {
-		var killed []string
-		var before, after, clientBefore, clientAfter, speed, left []float64
-		for _, g := range all {
-			if g.Target != t {
-				continue
-			}
-			name := g.Killed
-			if g.Leader {
-				name += " (leader)"
-			}
-			killed = append(killed, name)
-			before, after = append(before, g.StallBefore), append(after, g.StallAfter)
-			clientBefore, clientAfter = append(clientBefore, g.ClientBefore), append(clientAfter, g.ClientAfter)
-			speed, left = append(speed, g.Before), append(left, g.After)
-		}
-		rows = append(rows, []string{
-			t, strings.Join(killed, ", "), between(spread(before)), between(spread(after)),
-			between(spread(clientBefore)), between(spread(clientAfter)), number(spread(speed).Median), number(spread(left).Median),
-		})
-	}
-	b.WriteString("Longest stall of writes in ms, median (least to most) of the deaths; of all clients, then of one client; writes per second, medians:\n\n")
-	table(b, []string{"target", "killed", "all, before", "all, after", "one, before", "one, after", "writes/s before", "after"}, rows)
-}
-
 // sustained writes a table of long runs.
-func sustained(b *strings.Builder, all []Sustained) {
+func (r *Records) sustained(b *strings.Builder) {
 	var rows [][]string
-	for _, s := range all {
+	var runs []Run
+	for _, s := range r.Sustained {
+		runs = append(runs, s.Run)
 		var speed []float64
 		for _, n := range s.Series {
 			speed = append(speed, float64(n))
@@ -201,6 +186,7 @@ func sustained(b *strings.Builder, all []Sustained) {
 	}
 	b.WriteString("Sustained writes, each target alone; memory and disk are the most that one node had, in MiB:\n\n")
 	table(b, []string{"target", "cell", "writes/s", "worst second", "p50 ms", "p99 ms", "p99.9 ms", "longest stall ms", "RSS", "of it anonymous", "disk", "journal", "errors"}, rows)
+	r.noise(b, runs)
 }
 
 func table(b *strings.Builder, head []string, rows [][]string) {
@@ -218,6 +204,12 @@ func ratio(s Spread) string {
 }
 
 func between(s Spread) string {
+	if s.Count == 1 {
+		return number(s.Median)
+	}
+	if s.Min < 0 {
+		return fmt.Sprintf("%s (%s to %s)", number(s.Median), number(s.Min), number(s.Max))
+	}
 	return fmt.Sprintf("%s (%s–%s)", number(s.Median), number(s.Min), number(s.Max))
 }
 
@@ -231,7 +223,13 @@ func number(f float64) string {
 	case math.Abs(f) < 100:
 		return strconv.FormatFloat(f, 'f', 1, 64)
 	}
-	digits := strconv.FormatFloat(f, 'f', 0, 64)
+	return commas(strconv.FormatFloat(f, 'f', 0, 64))
+}
+
+// count is a whole number with commas.
+func count[T int | uint64](n T) string { return commas(fmt.Sprint(n)) }
+
+func commas(digits string) string {
 	for i := len(digits) - 3; i > 0; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}

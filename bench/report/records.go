@@ -85,9 +85,11 @@ type Gap struct {
 	Version string `json:"version"`
 	Round   int    `json:"round"`
 	Clients int    `json:"clients"`
-	// Killed is the node; Leader says that it led.
-	Killed string `json:"killed"`
-	Leader bool   `json:"leader"`
+	// Killed is the node; Leader says that it led, and Stopped that it was
+	// stopped with SIGSTOP instead.
+	Killed  string `json:"killed"`
+	Leader  bool   `json:"leader"`
+	Stopped bool   `json:"stopped,omitempty"`
 	// The longest times in which no write of any client was done, before the
 	// kill and after.
 	StallBefore float64 `json:"stall_before_ms"`
@@ -167,8 +169,10 @@ type Start struct {
 	Round   int    `json:"round"`
 	Keys    int    `json:"keys"`
 	Value   int    `json:"value"`
-	// Unapplied is how many records were in the journal only, so that the start
-	// had to read them from there, and Journal the bytes of its files.
+	// Asked is how much was to be in the journal only, so that the start had to
+	// read it from there, in MiB. Unapplied is how many records that were, and
+	// Journal their bytes in its files.
+	Asked     int   `json:"journal_mib"`
 	Unapplied int64 `json:"unapplied"`
 	Journal   int64 `json:"journal_bytes"`
 	// Disk is the length of all its files before the start.

@@ -28,8 +28,10 @@ func readTestdata(t *testing.T) report.Records {
 
 func TestRead(t *testing.T) {
 	r := readTestdata(t)
-	if len(r.Environments) != 2 || len(r.Runs) != 9 || len(r.Gaps) != 3 || len(r.Sustained) != 1 {
-		t.Fatalf("%d environments, %d runs, %d gaps, %d sustained", len(r.Environments), len(r.Runs), len(r.Gaps), len(r.Sustained))
+	if len(r.Environments) != 2 || len(r.Runs) != 9 || len(r.Gaps) != 4 || len(r.Sustained) != 1 ||
+		len(r.Silences) != 3 || len(r.Starts) != 3 || len(r.Connections) != 2 || len(r.Chaos) != 2 {
+		t.Fatalf("%d environments, %d runs, %d gaps, %d sustained, %d silences, %d starts, %d of connections, %d of chaos", len(r.Environments), len(r.Runs),
+			len(r.Gaps), len(r.Sustained), len(r.Silences), len(r.Starts), len(r.Connections), len(r.Chaos))
 	}
 	if first, last := r.Runs[0].Session, r.Runs[8].Session; first != 1 || last != 2 {
 		t.Errorf("the first run is of session %d and the last of %d, want 1 and 2", first, last)
@@ -109,6 +111,18 @@ func TestMarkdown(t *testing.T) {
 	}
 	if !bytes.Equal(got.Bytes(), want) {
 		t.Errorf("got:\n%s\nwant (go test ./report -rewrite):\n%s", got.Bytes(), want)
+	}
+}
+
+// TestVariant: another build of atoll is compared with, and is no peer.
+func TestVariant(t *testing.T) {
+	runs := []report.Run{{Target: "atoll", PerSecond: 30}, {Target: "atoll2", PerSecond: 60}, {Target: "etcd", PerSecond: 10}}
+	c := report.Summarize(runs).Cells[0]
+	if c.Best.Median != 3 || c.Targets[1].Ratio.Median != 0.5 {
+		t.Errorf("ratio to the best peer %v, to the other build %v; want 3 and 0.5", c.Best.Median, c.Targets[1].Ratio.Median)
+	}
+	if best := report.Summarize(runs[:2]).Cells[0].Best; best.Count != 0 {
+		t.Errorf("without a peer: %+v", best)
 	}
 }
 

@@ -5,8 +5,12 @@ import (
 	"slices"
 )
 
-// Subject is the target that the others are compared with.
-const Subject = "atoll"
+// Subject is the target that the others are compared with. Variant is another
+// build of it, which is compared with it as well, and is no peer.
+const (
+	Subject = "atoll"
+	Variant = "atoll2"
+)
 
 // Spread is a median, and what it lies between.
 type Spread struct {
@@ -105,7 +109,7 @@ func summarizeCell(c Cell, targets []string, runs []Run) CellSummary {
 			s.Targets = append(s.Targets, summarizeTarget(t, of, ratios(runs, func(peer string) bool { return peer == t })))
 		}
 	}
-	s.Best = spread(ratios(runs, func(string) bool { return true }))
+	s.Best = spread(ratios(runs, func(peer string) bool { return peer != Variant }))
 	return s
 }
 

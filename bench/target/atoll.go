@@ -103,13 +103,15 @@ func (t *atoll) Roaming(ctx context.Context, _ int) (load.Client, io.Closer, err
 }
 
 func (t *atoll) Fill(ctx context.Context, keys []string, value []byte) error {
-	return fillByPuts(ctx, t.Client(0), keys, value)
+	return FillByPuts(ctx, t.Client(0), keys, value)
 }
 
 // Victim: no node is more important than another.
-func (t *atoll) Victim(_ context.Context, run int) (int, bool, error) {
-	return run % nodes, false, nil
+func (t *atoll) Victim(_ context.Context, turn int) (int, bool, error) {
+	return turn % nodes, false, nil
 }
+
+func (t *atoll) Victims() int { return nodes }
 
 func (t *atoll) Version() string { return t.Cluster.Version }
 
@@ -119,6 +121,9 @@ func (t *atoll) Stop() {
 	}
 	t.Cluster.Stop()
 }
+
+// AtollClient returns a client of atoll as package load drives it.
+func AtollClient(c *client.Client) load.Client { return atollClient{c} }
 
 type atollClient struct{ c *client.Client }
 

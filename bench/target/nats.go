@@ -139,7 +139,7 @@ func (c closer) Close() error {
 }
 
 func (t *natsCluster) Fill(ctx context.Context, keys []string, value []byte) error {
-	return fillByPuts(ctx, t.Client(0), keys, value)
+	return FillByPuts(ctx, t.Client(0), keys, value)
 }
 
 // Victim returns the leader of the bucket's stream.
@@ -162,6 +162,7 @@ func (t *natsCluster) Victim(ctx context.Context, _ int) (int, bool, error) {
 	return 0, false, errNoLeader
 }
 
+func (t *natsCluster) Victims() int      { return 1 }
 func (t *natsCluster) Nodes() []*Process { return t.nodes }
 func (t *natsCluster) Version() string   { return server.VERSION }
 

@@ -76,8 +76,10 @@ type Target interface {
 	// way is fast. It is safe for concurrent use.
 	Fill(ctx context.Context, keys []string, value []byte) error
 	// Victim returns the index of the node whose death hurts most: the leader.
-	// Where there is none, it is each in turn, by the number of the run.
-	Victim(ctx context.Context, run int) (node int, leader bool, err error)
+	// Where there is none, any may be the one, and it is the turn'th.
+	Victim(ctx context.Context, turn int) (node int, leader bool, err error)
+	// Victims is how many turns there are: one where a node leads.
+	Victims() int
 	// Nodes are the processes.
 	Nodes() []*Process
 	// Version says what was started.
@@ -135,8 +137,9 @@ func Fill(ctx context.Context, t Target, keys []string, value []byte) error {
 	return context.Cause(ctx)
 }
 
-// fillByPuts is Fill for a target that has no batches: all at once.
-func fillByPuts(ctx context.Context, c load.Client, keys []string, value []byte) error {
+// FillByPuts writes value to each of the keys, all at once: for what has no
+// batches.
+func FillByPuts(ctx context.Context, c load.Client, keys []string, value []byte) error {
 	errs := make([]error, len(keys))
 	var all sync.WaitGroup
 	for i, key := range keys {
