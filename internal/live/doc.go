@@ -69,5 +69,6 @@
 // which passed, otherwise by [env.ErrCanceled]. A context's own cause, if it
 // has one, is kept beside it in the error. [Runtime.Stop] ends all scopes with
 // [env.ErrStopped]. A task's scope ends too when the task returns, which ends
-// the tasks that it started and didn't join.
+// the tasks that it started and didn't join. What a task panics with ends the
+// process, or, if somebody wants to know ([Config]), the task alone.
 package live

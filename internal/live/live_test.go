@@ -676,3 +676,23 @@ func TestTrace(t *testing.T) {
 		t.Errorf("traced %v", got)
 	}
 }
+
+// TestPanicked: who is told of panics gets that of a task, and its name and
+// stack, and the task's Join an error; the others go on.
+func TestPanicked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told *live.PanicError
+		r := live.New(live.Config{Network: &line{begin: time.Now()}, Panicked: func(p *live.PanicError) { told = p }})
+		defer r.Stop()
+		e := r.Scope(t.Context())
+		other := e.Go("other", func(e env.Env) error { return e.Sleep(time.Second) })
+		bad := e.Go("bad", func(env.Env) error { panic("so it goes") })
+		p, ok := errors.AsType[*live.PanicError](bad.Join())
+		if !ok || p != told || p.Task != "bad" || p.Value != "so it goes" || !strings.Contains(string(p.Stack), "TestPanicked") {
+			t.Errorf("the task ended with %v, and told was %v", p, told)
+		}
+		if err := other.Join(); err != nil {
+			t.Errorf("another task ended with %v", err)
+		}
+	})
+}

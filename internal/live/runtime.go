@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -43,16 +44,31 @@ type Config struct {
 	// ProbeEvery how often a slow node is asked with the others. 0: the
 	// defaults, constants of the same names.
 	HedgeLeast, ProbeEvery time.Duration
+	// Panicked, if set, is told what a task that was started with Go has
+	// panicked with, on the task's goroutine, and the task's Join returns a
+	// *PanicError. Nil: such a panic ends the process.
+	Panicked func(*PanicError)
 }
+
+// PanicError is what a task has panicked with.
+type PanicError struct {
+	Task  string // its name
+	Value any
+	Stack []byte
+}
+
+// Error says so, without the stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("task %s panicked: %v", e.Task, e.Value) }
 
 // Runtime runs the callers and tasks of one process. All its methods may be
 // called from any goroutine.
 type Runtime struct {
-	self    quorum.NodeID
-	network Network
-	log     *slog.Logger
-	trace   func(env.Event)
-	start   time.Time
+	self     quorum.NodeID
+	network  Network
+	log      *slog.Logger
+	trace    func(env.Event)
+	panicked func(*PanicError)
+	start    time.Time
 
 	ids struct {
 		hi    uint64
@@ -86,12 +102,13 @@ func New(c Config) *Runtime {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	r := &Runtime{
-		self:    c.Self,
-		network: c.Network,
-		log:     c.Log,
-		trace:   c.Trace,
-		start:   time.Now(),
-		stop:    make(chan struct{}),
+		self:     c.Self,
+		network:  c.Network,
+		log:      c.Log,
+		trace:    c.Trace,
+		panicked: c.Panicked,
+		start:    time.Now(),
+		stop:     make(chan struct{}),
 	}
 	var seed [18]byte
 	crand.Read(seed[:]) // never fails

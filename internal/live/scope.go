@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"runtime/pprof"
 	"time"
 
@@ -163,7 +164,7 @@ func (s *scope) Go(name string, f func(env.Env) error) env.Task {
 		defer close(t.done)
 		defer cancel()
 		pprof.Do(ctx, pprof.Labels("task", name), func(ctx context.Context) {
-			t.err = f(&scope{r: s.r, ctx: ctx})
+			t.err = s.r.run(name, f, &scope{r: s.r, ctx: ctx})
 		})
 	})
 	if !started {
@@ -172,6 +173,20 @@ func (s *scope) Go(name string, f func(env.Env) error) env.Task {
 		close(t.done)
 	}
 	return t
+}
+
+// run runs a task in its scope.
+func (r *Runtime) run(name string, f func(env.Env) error, in *scope) (err error) {
+	if r.panicked != nil {
+		defer func() {
+			if v := recover(); v != nil {
+				p := &PanicError{Task: name, Value: v, Stack: debug.Stack()}
+				r.panicked(p)
+				err = p
+			}
+		}()
+	}
+	return f(in)
 }
 
 // Receive implements env.Env.

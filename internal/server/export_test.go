@@ -4,6 +4,7 @@ import (
 	"atoll/env"
 	"atoll/internal/identity"
 	"atoll/internal/store"
+	"atoll/replica"
 )
 
 // Disk is what the server needs of a store.
@@ -32,3 +33,9 @@ func (c *Config) NodesOnly(match func(env.Message) bool) {
 		return senders(m)
 	}
 }
+
+// Node is what the server drives.
+type Node = node
+
+// WrapNode has the server drive what wrap makes of its node.
+func (c *Config) WrapNode(wrap func(*replica.Node) Node) { c.wrapNode = wrap }

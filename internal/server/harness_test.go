@@ -35,24 +35,36 @@ const patience = time.Minute
 // segmentBytes is small: a new segment is written full, and tests make many.
 const segmentBytes = 256 << 10
 
-// node is a cluster of one.
+// node is a member of a cluster, most often the only one.
 type node struct {
 	t       testing.TB
 	dir     string // of the cluster
+	name    string
 	address string
 }
 
 func newNode(t testing.TB, spec identity.Spec) node {
 	t.Helper()
-	n := node{t: t, dir: filepath.Join(t.TempDir(), "cluster"), address: freeAddress(t)}
-	spec.Members = []identity.MemberSpec{{Name: "a", Address: n.address}}
+	return newNodes(t, spec, "a")[0]
+}
+
+// newNodes makes a cluster with members of these names.
+func newNodes(t testing.TB, spec identity.Spec, names ...string) []node {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "cluster")
+	var nodes []node
+	for _, name := range names {
+		n := node{t: t, dir: dir, name: name, address: freeAddress(t)}
+		nodes = append(nodes, n)
+		spec.Members = append(spec.Members, identity.MemberSpec{Name: name, Address: n.address})
+	}
 	if spec.Prepare == nil {
 		spec.Prepare = func(dir string) error { return store.Create(store.Config{Dir: dir, SegmentBytes: segmentBytes}) }
 	}
-	if _, err := identity.CreateCluster(n.dir, spec); err != nil {
+	if _, err := identity.CreateCluster(dir, spec); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return nodes
 }
 
 // freeAddress returns an address of loopback whose port nobody uses, neither
@@ -86,7 +98,7 @@ func isFree(address string) error {
 
 func (n node) folder() *identity.Folder {
 	n.t.Helper()
-	f, err := identity.OpenFolder(filepath.Join(n.dir, "a"))
+	f, err := identity.OpenFolder(filepath.Join(n.dir, n.name))
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -10,7 +10,8 @@ import (
 	"atoll/internal/wire"
 )
 
-// source is where requests come from and their answers go: a session.
+// source is where requests come from and their answers go: a session, or the
+// node's own tasks.
 type source interface {
 	ID() uint64
 	// Congested reports that the peer doesn't take answers as fast as it
@@ -38,8 +39,9 @@ func (it *item) large() bool {
 // cost is about how many bytes it takes to work on a large item.
 func (it *item) cost() int { return max(it.answer, weight(it.message)) }
 
-// inbox is where readers leave messages for the loop: for each session a queue
-// of small items and one of large items.
+// inbox is where readers, and the node's own tasks, leave messages for the
+// loop: for each session, and for the tasks, a queue of small items and one of
+// large items.
 //
 // Queues are bounded: put waits while its queue is full, which stops that
 // reader of the session and with it, by flow control, the sender. Queues take
@@ -120,19 +122,46 @@ func (b *inbox) lineOf(it *item) *line {
 func (b *inbox) putSame(from source, items []item) {
 	l := b.lineOf(&items[0])
 	q := l.queue(from)
-	for !b.mu.closed && (q.units >= maxQueue || q.bytes >= maxQueueBytes || l.units >= maxInbox || l.bytes >= maxInboxBytes) {
+	for !b.mu.closed && (q.full() || l.units >= maxInbox || l.bytes >= maxInboxBytes) {
 		b.drained.Wait()
 	}
 	if b.mu.closed {
 		return
 	}
+	l.add(q, items...)
+	b.filled.Signal()
+}
+
+// offer adds an item, unless its queue is full or the inbox is closed, and
+// doesn't wait. It heeds no other limit than the queue's: while the sessions
+// have filled the inbox, and wait for room, a source that can't wait would never
+// find any.
+func (b *inbox) offer(it item) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.lineOf(&it)
+	q := l.queue(it.source)
+	switch {
+	case b.mu.closed:
+		return errClosing
+	case q.full():
+		return errBusy
+	}
+	l.add(q, it)
+	b.filled.Signal()
+	return nil
+}
+
+func (q *queue) full() bool { return q.units >= maxQueue || q.bytes >= maxQueueBytes }
+
+// add puts items of one kind behind a queue.
+func (l *line) add(q *queue, items ...item) {
 	q.compact(len(items))
 	q.items = append(q.items, items...)
 	for i := range items {
 		l.count(q, &items[i], +1)
 	}
 	l.join(q)
-	b.filled.Signal()
 }
 
 // queue returns a session's queue, a new one if it has none.
@@ -292,11 +321,7 @@ func (b *inbox) demote(items []item) {
 			continue // the session has ended
 		}
 		l := b.lineOf(it)
-		q := l.queue(it.source)
-		q.compact(1)
-		q.items = append(q.items, *it)
-		l.count(q, it, +1)
-		l.join(q)
+		l.add(l.queue(it.source), *it)
 	}
 	b.filled.Signal()
 }

@@ -116,6 +116,70 @@ func TestInboxSessionsTakeTurns(t *testing.T) {
 	}
 }
 
+// The node's own tasks are one more session: they hold nobody up however much
+// they ask, and get their turns however much others do.
+func TestInboxTasksTakeTurns(t *testing.T) {
+	own := func(first, n int) []item {
+		items := some(&fakeSource{}, first, n)
+		for i := range items {
+			items[i].source = self{}
+		}
+		return items
+	}
+	place := func(items []item, of source) int {
+		return slices.IndexFunc(items, func(it item) bool { return it.source.ID() == of.ID() })
+	}
+	quiet := &fakeSource{id: 2}
+	b := newInbox()
+	for i, it := range own(0, maxQueue+1) {
+		want := error(nil)
+		if i == maxQueue {
+			want = errBusy
+		}
+		if err := b.offer(it); err != want {
+			t.Fatalf("offering item %d: %v, want %v", i, err, want)
+		}
+	}
+	b.put(quiet, some(quiet, 0, 1))
+	items, _ := b.take(nil, always)
+	if at := place(items, quiet); at != maxShare {
+		t.Errorf("a client's message is number %d, behind the tasks' %d, want %d", at, maxQueue, maxShare)
+	}
+
+	// An inbox that is full of what clients ask has room for a task, at once.
+	b = newInbox()
+	const clients = maxInbox / maxQueue
+	for i := range clients {
+		busy := &fakeSource{id: uint64(10 + i)}
+		b.put(busy, some(busy, 0, maxQueue))
+	}
+	if err := b.offer(own(0, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	at := -1
+	for taken := 0; at < 0 && b.len() > 0; taken += len(items) {
+		items, _ = b.take(items, always)
+		if at = place(items, self{}); at >= 0 {
+			at += taken
+		}
+	}
+	if want := clients * maxShare; at != want {
+		t.Errorf("the task's message is number %d, want %d: each client's share comes before", at, want)
+	}
+	b.close()
+	if err := b.offer(own(0, 1)[0]); err != errClosing {
+		t.Errorf("offering to an inbox that is closed: %v, want %v", err, errClosing)
+	}
+}
+
+// What another node asks is never left alone, whatever waits for it: see there.
+func TestOtherNodesAreNeverCongested(t *testing.T) {
+	var o source = otherNode{} // which would ask its session, and has none
+	if o.Congested() || o.BulkCongested() {
+		t.Error("a node is left alone")
+	}
+}
+
 func TestInboxListsCountForMore(t *testing.T) {
 	b, one := newInbox(), &fakeSource{id: 1}
 	lists := some(one, 0, 100)
@@ -220,7 +284,7 @@ func TestInboxIsBounded(t *testing.T) {
 					t.Fatalf("a full inbox took more of the same: %v, of another: %v; want false, %v", same(), other(), test.others)
 				}
 				for range maxInbox / maxTurn {
-					if same() {
+					if same() && other() { // in whatever order
 						break
 					}
 					b.take(nil, always)

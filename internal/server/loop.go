@@ -124,8 +124,9 @@ func (s *Server) commit() {
 	}
 }
 
-// sender queues messages for the sessions that they go to, and then lets each
-// session write what it got, at once. One goroutine uses it.
+// sender lets go what may leave: it puts messages into mailboxes, gives answers
+// to the node's own tasks, and queues the others for the sessions that they go
+// to, each of which then writes what it got, at once. One goroutine uses it.
 type sender struct {
 	server  *Server
 	touched map[uint64]*transport.Session
@@ -139,6 +140,14 @@ func newSender(s *Server) *sender {
 // doesn't read, is dropped: who asked asks again.
 func (s *sender) send(outs []env.Out) {
 	for _, o := range outs {
+		switch {
+		case o.Mailbox != "":
+			s.server.runtime.Mail(o.Mailbox, env.Envelope{From: o.To, Message: o.Message})
+			continue
+		case o.To.Session == selfSession:
+			s.server.runtime.Deliver(o.To.Node, o.To.Conversation, o.Message)
+			continue
+		}
 		session := s.touched[o.To.Session]
 		if session == nil {
 			if session = s.server.transport.Session(o.To.Session); session == nil {

@@ -14,6 +14,7 @@ type metrics struct {
 	turns    prometheus.Counter
 	dropped  prometheus.Counter
 	denied   prometheus.Counter
+	restarts *prometheus.CounterVec
 	syncs    prometheus.Histogram
 }
 
@@ -24,6 +25,10 @@ func newMetrics(s *Server) *metrics {
 		turns:    prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_turns_total", Help: "Turns of the loop: messages per turn is the batching."}),
 		dropped:  prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_answers_dropped_total", Help: "Answers that their session couldn't take."}),
 		denied:   prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_denied_total", Help: "Messages that their sender's role doesn't allow."}),
+		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "atoll_task_restarts_total",
+			Help: "How often a task of the node had ended and was started again.",
+		}, []string{"task"}),
 		syncs: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "atoll_journal_sync_seconds",
 			Help:    "How long the journal's write and sync took.",
@@ -33,7 +38,11 @@ func newMetrics(s *Server) *metrics {
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	m.registry.MustRegister(m.messages, m.turns, m.dropped, m.denied, m.syncs,
+	m.registry.MustRegister(m.messages, m.turns, m.dropped, m.denied, m.restarts, m.syncs,
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "atoll_mail_dropped_total",
+			Help: "Messages for tasks that found no room in their mailbox.",
+		}, func() float64 { return float64(s.runtime.Stats().MailDropped) }),
 		gauge("atoll_inbox_messages", "Messages that wait for the loop.", func() float64 { return float64(s.inbox.len()) }),
 		gauge("atoll_held_answers", "Answers that wait for the disk.", func() float64 { return float64(s.held.len()) }),
 		gauge("atoll_keys", "Registers that have a value.", func() float64 { return float64(s.store.Usage().Keys) }),

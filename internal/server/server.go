@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"atoll/env"
 	"atoll/internal/identity"
+	"atoll/internal/live"
 	"atoll/internal/store"
 	"atoll/internal/transport"
 	"atoll/quorum"
@@ -44,6 +46,7 @@ type Config struct {
 	// what.
 	openStore func(store.Config) (disk, error)
 	senders   func(env.Message) roles
+	wrapNode  func(*replica.Node) node
 }
 
 // disk is what the server needs of a store.
@@ -66,8 +69,9 @@ type Server struct {
 	log       *slog.Logger
 	folder    *identity.Folder
 	store     disk
-	node      *replica.Node
+	node      node
 	transport *transport.Transport
+	runtime   *live.Runtime // of the node's tasks
 	inbox     *inbox
 	held      *held
 	metrics   *metrics
@@ -75,6 +79,13 @@ type Server struct {
 	denials   denials
 	admin     *admin
 	started   time.Time
+
+	// tasks is the context in which the node's tasks run. serving is set when
+	// they are started: until then nobody asks anything, and the fields above
+	// may not be there yet when the transport calls.
+	tasks    context.Context
+	endTasks context.CancelCauseFunc
+	serving  atomic.Bool
 
 	workers sync.WaitGroup
 	stop    sync.Once
@@ -95,9 +106,14 @@ func Start(cfg Config) (_ *Server, err error) {
 	if cfg.senders == nil {
 		cfg.senders = senders
 	}
+	if cfg.wrapNode == nil {
+		cfg.wrapNode = func(n *replica.Node) node { return n }
+	}
 	cfg.Folder.Credentials.LogTo(cfg.Log)
 	s := &Server{senders: cfg.senders, log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox(), held: newHeld()}
 	s.metrics = newMetrics(s)
+	s.tasks, s.endTasks = context.WithCancelCause(context.Background())
+	s.runtime = live.New(live.Config{Self: cfg.Folder.ID, Network: (*network)(s), Log: cfg.Log, Panicked: s.panicked})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -128,6 +144,7 @@ func Start(cfg Config) (_ *Server, err error) {
 	s.workers.Go(s.loop)
 	s.workers.Go(s.commit)
 	s.workers.Go(s.watchCertificate)
+	s.runTasks()
 	return s, nil
 }
 
@@ -142,6 +159,7 @@ func (s *Server) listen(cfg Config) (err error) {
 		Cluster:           cfg.Folder.Cluster.Cluster,
 		Credentials:       cfg.Folder.Credentials,
 		Listen:            listen,
+		Addresses:         addresses(cfg.Folder.Cluster),
 		StatelessResetKey: cfg.Folder.StatelessResetKey(),
 		Handler:           (*handler)(s),
 		Log:               cfg.Log,
@@ -176,9 +194,12 @@ func (s *Server) newNode(cfg Config) error {
 	for _, m := range cluster.Members {
 		nc.Members = append(nc.Members, replica.Member{ID: m.ID, Name: m.Name, Addresses: m.Addresses})
 	}
-	var err error
-	s.node, err = replica.New(nc, s.store)
-	return err
+	n, err := replica.New(nc, s.store)
+	if err != nil {
+		return err
+	}
+	s.node = cfg.wrapNode(n)
+	return nil
 }
 
 // Addrs are the addresses that the server listens on.
@@ -223,14 +244,17 @@ func (s *Server) fail(err error) {
 		s.err = err
 		close(s.stopped)
 	})
+	s.endTasks(env.ErrStopped)
 	s.inbox.close()
 	s.held.close()
 }
 
-// Close stops serving and closes the store, and returns why the server had
+// Close ends the node's tasks, stops serving and closes the store, and returns why the server had
 // failed before, if it had. What was acked is durable, what wasn't may be lost.
 func (s *Server) Close() error {
 	s.stop.Do(func() { close(s.stopped) })
+	s.endTasks(env.ErrStopped)
+	s.runtime.Stop()
 	s.inbox.close()
 	s.held.close()
 	return errors.Join(s.err, s.release())
@@ -275,33 +299,54 @@ func (s *Server) watchCertificate() {
 // handler takes what the transport brings.
 type handler Server
 
-// Messages leaves requests for the loop, those that the sender's role allows.
-// It waits while the inbox is full.
+// Messages leaves requests for the loop, and gives answers of other nodes to
+// those who wait for them: what the sender's role allows. It waits while the
+// inbox is full.
 func (h *handler) Messages(session *transport.Session, in []transport.Incoming) {
+	role := session.Peer().Role
+	var from source = session
+	if isNode(session) {
+		from = otherNode{session}
+	}
 	items := make([]item, 0, len(in))
 	for _, m := range in {
-		if !h.senders(m.Message).has(session.Peer().Role) {
+		if !h.senders(m.Message).has(role) {
 			(*Server)(h).deny(session, m)
 			continue
 		}
+		if isNode(session) && replica.IsAnswer(m.Message) {
+			h.runtime.Deliver(session.Node(), m.Conversation, m.Message)
+			continue
+		}
 		items = append(items, item{
-			source:  session,
+			source:  from,
 			from:    env.Address{Node: session.Node(), Session: session.ID(), Conversation: m.Conversation},
 			message: m.Message,
 		})
 	}
 	if len(items) > 0 {
-		h.inbox.put(session, items)
+		h.inbox.put(from, items)
 	}
 }
 
 func (h *handler) Up(session *transport.Session) {
 	h.log.Debug("session up", "peer", session.Node(), "session", session.ID())
+	if isNode(session) && h.serving.Load() {
+		h.runtime.PeerUp(session.Node())
+	}
 }
 
+// Down tells the tasks, too, which ask again what they had asked over this
+// session: at once, if there is another one.
 func (h *handler) Down(session *transport.Session, err error) {
 	h.log.Debug("session down", "peer", session.Node(), "session", session.ID(), "reason", err)
 	h.inbox.forget(session)
+	if isNode(session) && h.serving.Load() {
+		h.runtime.PeerDown(session.Node(), err)
+		if h.transport.Connected(session.Node()) {
+			h.runtime.PeerUp(session.Node())
+		}
+	}
 }
 
 // Drained implements transport.Drainer.
