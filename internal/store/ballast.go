@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // ballastName is a file that holds nothing but space.
@@ -18,19 +19,25 @@ const ballastName = "ballast"
 // With it the store finishes what it has taken before: an apply, or a commit
 // that needs a segment. It is taken again before the store takes writes again,
 // so that there always is one when it is needed.
+//
+// It is first taken when the store has been open for a while: then it isn't
+// one that is opened for a moment, to whose end a large file would add much.
 type ballast struct {
 	path     string
 	size     int64
 	allocate func(path string, size int64) error
 	log      *slog.Logger
+	due      time.Time // when it is first taken
 	mu       struct {
 		sync.Mutex
 		there, looked bool
+		released      bool // it must be taken again, due or not
 	}
 }
 
 func newBallast(cfg Config) *ballast {
-	return &ballast{path: filepath.Join(cfg.Dir, ballastName), size: cfg.BallastBytes, allocate: cfg.allocate, log: cfg.Log}
+	return &ballast{path: filepath.Join(cfg.Dir, ballastName), size: cfg.BallastBytes, allocate: cfg.allocate, log: cfg.Log,
+		due: time.Now().Add(cfg.ballastAfter)}
 }
 
 // missing is how much space the ballast still needs, in bytes. One of another
@@ -43,18 +50,21 @@ func (b *ballast) missing() int64 {
 		b.mu.there = err == nil && info.Mode().IsRegular() && info.Size() == b.size
 		b.mu.looked = true
 	}
-	if b.mu.there {
+	if b.mu.there || b.early() {
 		return 0
 	}
 	return b.size
 }
+
+// early reports whether it isn't time for a ballast yet. The caller holds mu.
+func (b *ballast) early() bool { return !b.mu.released && time.Now().Before(b.due) }
 
 // take makes the file. Only that there is no space for it is an error: without
 // it the store does its work, until the disk is full.
 func (b *ballast) take() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.mu.there {
+	if b.mu.there || b.early() {
 		return nil
 	}
 	err := errors.Join(b.remove(), b.allocate(b.path, b.size))
@@ -75,7 +85,7 @@ func (b *ballast) take() error {
 func (b *ballast) release() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.mu.there, b.mu.looked = false, true
+	b.mu.there, b.mu.looked, b.mu.released = false, true, true
 	info, err := os.Lstat(b.path)
 	if err != nil {
 		return false

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"atoll/abd"
 )
@@ -20,7 +21,7 @@ func withFree(t *testing.T) (cfg Config, d *disk, setFree func(int64)) {
 	free := int64(1 << 40)
 	cfg = small(t)
 	cfg.openFile = d.open
-	cfg.ReserveBytes, cfg.BallastBytes = 1000, 500
+	cfg.ReserveBytes, cfg.BallastBytes, cfg.ballastAfter = 1000, 500, time.Nanosecond
 	cfg.freeSpace = func(string) (int64, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -150,4 +151,20 @@ func TestCommitTakesTheBallast(t *testing.T) {
 			mustClose(t, s)
 		})
 	}
+}
+
+// A store that is open for a moment leaves the disk alone.
+func TestBallastIsForTheLongRun(t *testing.T) {
+	cfg, _, setFree := withFree(t)
+	cfg.ballastAfter = time.Hour
+	setFree(1000)
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	waitSpare(s)
+	mustStore(t, s, "k", testRecord(1, "v"))
+	if err := s.journal.enough(); err != nil {
+		t.Errorf("a young store misses its ballast: %v", err)
+	}
+	mustClose(t, s)
+	wantBallast(t, cfg, 0)
 }

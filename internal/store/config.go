@@ -45,6 +45,8 @@ const (
 	longestDelay = 20 * time.Millisecond
 	// spaceRetry is how often a full disk is looked at again.
 	spaceRetry = 500 * time.Millisecond
+	// ballastAfter is how long a store is open before it takes its ballast.
+	ballastAfter = 10 * time.Second
 	// lockTimeout bounds bbolt's own wait for its file lock. The folder's
 	// lock is held by then, so nobody but a stranger can have it.
 	lockTimeout = time.Second
@@ -90,8 +92,9 @@ type Config struct {
 	ReserveBytes int64
 	// BallastBytes is the size of a file that takes space, in order to give it
 	// back when the file system is full all the same: the store can then
-	// finish what it has taken. It is made when so much and ReserveBytes are
-	// free, and until then Store returns abd.ErrFull. Default 64 MiB.
+	// finish what it has taken. It is made 10 s after Open, when so much and
+	// ReserveBytes are free, and until then Store returns abd.ErrFull. Default
+	// 64 MiB.
 	BallastBytes int64
 
 	// ObserveSync, when set, is called with the time that each write and
@@ -102,7 +105,9 @@ type Config struct {
 	openFile  func(path string, flag int, mode fs.FileMode) (file, error)
 	freeSpace func(dir string) (int64, error)
 	allocate  func(path string, size int64) error
-	reached   func(point string) // of a Compact
+
+	ballastAfter time.Duration
+	reached      func(point string) // of a Compact
 }
 
 // withDefaults returns c with every field set, or what is wrong with it.
@@ -142,6 +147,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.freeSpace == nil {
 		c.freeSpace = freeSpace
+	}
+	if c.ballastAfter == 0 {
+		c.ballastAfter = ballastAfter
 	}
 	if c.allocate == nil {
 		c.allocate = allocateFile

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,7 +76,7 @@ func TestOnAFullDisk(t *testing.T) {
 	}
 	other := filepath.Join(dir, "somebody's file")
 	cfg := Config{Dir: filepath.Join(dir, "store"), SegmentBytes: 128 << 10, JournalBytes: 2 << 20, TableBytes: 256 << 10,
-		ReserveBytes: 512 << 10, BallastBytes: 1 << 20}
+		ReserveBytes: 512 << 10, BallastBytes: 1 << 20, ballastAfter: time.Nanosecond}
 	mustCreate(t, cfg)
 	s := mustOpen(t, cfg)
 	want := map[abd.Key]abd.Record{}

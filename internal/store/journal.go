@@ -224,6 +224,7 @@ func (j *journal) look() {
 
 // prepare keeps a spare ready, and j.full up to date, until the store closes.
 func (j *journal) prepare() {
+	ballast := time.After(j.cfg.ballastAfter)
 	for {
 		retry := j.prepareOnce()
 		var again <-chan time.Time
@@ -235,6 +236,7 @@ func (j *journal) prepare() {
 			return
 		case <-j.kick:
 		case <-again:
+		case <-ballast:
 		}
 	}
 }
