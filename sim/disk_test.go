@@ -32,6 +32,18 @@ func (d *lockedDisk) Store(key abd.Key, r abd.Record) (env.Position, error) {
 	return d.Disk.Store(key, r)
 }
 
+func (d *lockedDisk) Heal(key abd.Key, r abd.Record) (env.Position, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.Disk.Heal(key, r)
+}
+
+func (d *lockedDisk) SetCell(name string, value []byte) (env.Position, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.Disk.SetCell(name, value)
+}
+
 func (d *lockedDisk) Cut() env.Position {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,6 +63,7 @@ type diskHarness struct {
 }
 
 func (h *diskHarness) Store() replica.Store { return h.disk }
+func (h *diskHarness) Damage(key abd.Key)   { h.disk.Damage(key) }
 func (h *diskHarness) Reopen()              { h.disk.Close(); h.Crash() }
 
 func (h *diskHarness) Crash() {

@@ -3,7 +3,8 @@
 // Whatever makes a node's records durable passes [Run]: the real store on a
 // disk, and the simulator's disk in memory. The suite knows nothing of files.
 // It checks what replica.Store and abd.View promise: what Load and Scan see,
-// that positions only grow, which groups survive a crash, and the counts.
+// that positions only grow, which groups survive a crash, what healing and
+// cells do, and the counts.
 package storetest
 
 import (
@@ -59,6 +60,14 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"usage", usage},
 		{"large values", largeValues},
 		{"every bit of a tag", wholeTags},
+		{"cells", cells},
+		{"cells share a group's fate", cellsInGroups},
+		{"limits of cells", cellLimits},
+		{"many values of few cells", cellOverwrites},
+		{"heal replaces", healReplaces},
+		{"heal removes", healRemoves},
+		{"heal many", healMany},
+		{"heal damage", healDamage},
 		{"random, against a model", model},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,6 +142,8 @@ type item struct {
 	deleted bool
 }
 
+func visitAll(abd.Key, tags.Tag, bool) bool { return true }
+
 func list(t *testing.T, s replica.Store, prefix, after abd.Key, limit int) []item {
 	t.Helper()
 	var got []item
@@ -191,7 +202,7 @@ func visibleAtOnce(t *testing.T, h Harness) {
 	if q := wantRecord(t, s, "k", record(1, "v")); q != p {
 		t.Errorf("Load says position %d of a record that isn't durable, Store said %d", q, p)
 	}
-	if q, err := s.Scan("", "", func(abd.Key, tags.Tag, bool) bool { return true }); err != nil || q != p {
+	if q, err := s.Scan("", "", visitAll); err != nil || q != p {
 		t.Errorf("Scan over it = %d, %v; want %d", q, err, p)
 	}
 	s.Cut()
