@@ -35,10 +35,20 @@ type Config struct {
 	Timeout time.Duration
 	// Log takes what isn't worth an error. Default: nothing is logged.
 	Log *slog.Logger
+
+	context contextFile
+}
+
+// contextFile is what a Config was made of, if that was a file.
+type contextFile struct {
+	path                 string
+	ca, certificate, key string
 }
 
 // LoadContext reads a context file, as `replica init` and `replica dev` write
-// it: endpoints, CA, certificate and key.
+// it: endpoints, CA, certificate and key. Unless the last three are changed
+// afterwards, a client that is opened with the result looks at the file again
+// when it connects: what was renewed there is taken over while it runs.
 func LoadContext(path string) (Config, error) {
 	if path == "" {
 		return Config{}, errNoPath
@@ -47,7 +57,19 @@ func LoadContext(path string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return Config{Endpoints: f.Endpoints, CA: []byte(f.CA), Certificate: []byte(f.Certificate), Key: []byte(f.Key)}, nil
+	return Config{Endpoints: f.Endpoints, CA: []byte(f.CA), Certificate: []byte(f.Certificate), Key: []byte(f.Key),
+		context: contextFile{path: path, ca: f.CA, certificate: f.Certificate, key: f.Key}}, nil
+}
+
+// credentials are what the client shows.
+func (cfg *Config) credentials() (*identity.Credentials, error) {
+	f := cfg.context
+	if f.path != "" && string(cfg.CA) == f.ca && string(cfg.Certificate) == f.certificate && string(cfg.Key) == f.key {
+		if c, err := identity.LoadContextCredentials(f.path); err == nil {
+			return c, nil
+		} // it is gone by now, or half-written: what was loaded will do
+	}
+	return identity.ParseCredentials(cfg.CA, cfg.Certificate, cfg.Key)
 }
 
 // Client is a connection to a cluster. It is safe for concurrent use.
@@ -79,14 +101,19 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	credentials, err := identity.ParseCredentials(cfg.CA, cfg.Certificate, cfg.Key)
+	credentials, err := cfg.credentials()
 	if err == nil {
+		credentials.LogTo(cfg.Log)
 		// Members would refuse it as well, but each only by an alert that
 		// can't tell expired from not yet valid.
 		err = credentials.Check(time.Now())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
+	}
+	if left, soon := credentials.EndsSoon(time.Now()); soon {
+		cfg.Log.Warn("this client's certificate ends soon", "left", left.Round(time.Minute), "file", cfg.context.path,
+			"renew", "replica renew --ca-dir CLUSTER/ca FILE")
 	}
 	c := &Client{cfg: cfg}
 	c.mu.addresses = make(map[quorum.NodeID][]string)

@@ -49,6 +49,9 @@ type Status struct {
 	Usage         Usage
 	// Appended and Durable are positions in the node's journal.
 	Appended, Durable env.Position
+	// CertificateEnd is when the node's certificate ends, in seconds of Unix
+	// time; 0 if that isn't known.
+	CertificateEnd int64
 }
 
 // Message marks the type as a message.

@@ -2,7 +2,7 @@
 // cluster on this machine for a try.
 //
 //	replica dev                    a cluster on this machine in one command
-//	replica init | run             a real one
+//	replica init | run | renew     a real one
 //	replica status | config show | version
 //	replica data check|dump|compact  the files of a node that doesn't run
 package main
@@ -21,6 +21,7 @@ func app() *urfave.App {
 	return cli.App("replica", "run the nodes of an atoll cluster",
 		devCommand(),
 		initCommand(),
+		renewCommand(),
 		runCommand(),
 		statusCommand(),
 		dataCommands(),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"atoll/client"
+	"atoll/internal/identity"
 	"atoll/quorum"
 )
 
@@ -53,6 +54,8 @@ type nodeObject struct {
 	Bytes      int64   `json:"bytes"`
 	Appended   uint64  `json:"journal_appended"`
 	Durable    uint64  `json:"journal_durable"`
+	// CertificateEnd is a time as RFC 3339 writes it.
+	CertificateEnd string `json:"certificate_end,omitempty"`
 }
 
 // PrintStatus prints what a cluster says of itself, in any format but raw.
@@ -86,7 +89,8 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 }
 
 // printMembers prints a row for each member, and below them why those are
-// silent that are: in the table that would make lines of any length.
+// silent that are, and whose certificates end: in the table that would make
+// lines of any length.
 func printMembers(w io.Writer, members []client.MemberStatus) error {
 	t := NewTable(w, "NAME", "ADDRESS", "STATE", "PID", "UPTIME", "KEYS", "DELETED", "DISK")
 	var notes strings.Builder
@@ -103,6 +107,7 @@ func printMembers(w io.Writer, members []client.MemberStatus) error {
 			u := m.Status.Usage
 			cells = append(cells, "up", strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
 				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
+			notes.WriteString(certificateNote(name, m.Status.CertificateEnd, time.Now()))
 		}
 		if err := t.Row(cells...); err != nil {
 			return err
@@ -113,6 +118,19 @@ func printMembers(w io.Writer, members []client.MemberStatus) error {
 	}
 	_, err := io.WriteString(w, "\n"+notes.String())
 	return err
+}
+
+// certificateNote is a line about a certificate that ends soon, or has ended.
+func certificateNote(name string, end int64, now time.Time) string {
+	at := time.Unix(end, 0)
+	switch left := at.Sub(now); {
+	case end == 0 || left >= identity.ExpiryWarning:
+		return ""
+	case left <= 0:
+		return fmt.Sprintf("%s: its certificate has ended, %s: replica renew makes a new one\n", name, at.UTC().Format(time.RFC3339))
+	default:
+		return fmt.Sprintf("%s: its certificate ends in %d days, %s: replica renew makes a new one\n", name, left/(24*time.Hour), at.UTC().Format(time.RFC3339))
+	}
 }
 
 func statusJSON(s client.Status) statusObject {
@@ -134,6 +152,9 @@ func statusJSON(s client.Status) statusObject {
 				Version: n.Version, PID: n.Process, Uptime: n.Uptime.Seconds(), Config: uint64(n.Configuration),
 				Keys: n.Usage.Keys, Tombstones: n.Usage.Tombstones, Bytes: n.Usage.Bytes,
 				Appended: uint64(n.Appended), Durable: uint64(n.Durable),
+			}
+			if n.CertificateEnd != 0 {
+				e.Node.CertificateEnd = time.Unix(n.CertificateEnd, 0).UTC().Format(time.RFC3339)
 			}
 		}
 		o.Members = append(o.Members, e)

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func testStatus(t *testing.T) client.Status {
 			Member: replica.Member{ID: id, Name: name, Addresses: []string{address}},
 			Status: &replica.Status{
 				Node: id, Version: "v1", Process: 42, Uptime: 90 * time.Second, Appended: 7, Durable: 6,
-				Usage: replica.Usage{Keys: 3, Tombstones: 1, Bytes: 5 << 20},
+				Usage: replica.Usage{Keys: 3, Tombstones: 1, Bytes: 5 << 20}, CertificateEnd: 4_102_444_800,
 			},
 		}
 	}
@@ -61,7 +62,8 @@ func TestPrintStatusJSON(t *testing.T) {
 	if err := cli.PrintStatus(&out, cli.LinesFormat, testStatus(t)); err != nil {
 		t.Fatal(err)
 	}
-	const node = `"node":{"version":"v1","pid":42,"uptime_s":90,"config_index":0,"keys":3,"tombstones":1,"bytes":5242880,"journal_appended":7,"journal_durable":6}`
+	const node = `"node":{"version":"v1","pid":42,"uptime_s":90,"config_index":0,"keys":3,"tombstones":1,"bytes":5242880,"journal_appended":7,"journal_durable":6,` +
+		`"certificate_end":"2100-01-01T00:00:00Z"}`
 	const want = `{"cluster":"c1",` +
 		`"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0}}},` +
 		`"live":{"members":2,"reads":true,"writes":false},"members":[` +
@@ -70,6 +72,31 @@ func TestPrintStatusJSON(t *testing.T) {
 		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up",` + node + `}]}` + "\n"
 	if out.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
+
+// TestStatusTellsOfCertificates: whose have ended, or end within 30 days.
+func TestStatusTellsOfCertificates(t *testing.T) {
+	for _, c := range []struct {
+		end  time.Duration // from now; 0: not known
+		want string
+	}{
+		{0, ""},
+		{31 * 24 * time.Hour, ""},
+		{49 * time.Hour, "a: its certificate ends in 2 days, 20"},
+		{-time.Hour, "a: its certificate has ended, 20"},
+	} {
+		s := testStatus(t)
+		if s.Members[0].Status.CertificateEnd = 0; c.end != 0 {
+			s.Members[0].Status.CertificateEnd = time.Now().Add(c.end).Unix()
+		}
+		var out bytes.Buffer
+		if err := cli.PrintStatus(&out, cli.TableFormat, s); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); strings.Contains(got, "certificate") != (c.want != "") || !strings.Contains(got, c.want) {
+			t.Errorf("%v before its end: %s\nwant %q", c.end, got, c.want)
+		}
 	}
 }
 

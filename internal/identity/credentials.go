@@ -25,7 +25,7 @@ type Files struct {
 // cluster's CA, its own certificate and its key. They are safe for concurrent
 // use.
 type Credentials struct {
-	files   Files // zero: from memory, never read again
+	origin  origin
 	clock   func() time.Time
 	log     atomic.Pointer[slog.Logger]
 	current atomic.Pointer[secrets]
@@ -34,8 +34,15 @@ type Credentials struct {
 		sync.Mutex
 		checked time.Time // when the files were last looked at
 		loaded  stamps    // what they were when they were last taken over
-		refused *stamps   // what they were when a complaint was last logged since
+		refused stamps    // what they were when a complaint was last logged since; nil: not at all
 	}
+}
+
+// origin is where credentials come from; zero: from memory, and never again.
+type origin struct {
+	paths []string // what is looked at, to see whether anything has changed
+	shown string   // what a log calls all of it
+	read  func() (ca, certificate, key []byte, err error)
 }
 
 // secrets are credentials at one moment. They are immutable.
@@ -63,7 +70,28 @@ func ParseCredentials(ca, certificate, key []byte) (*Credentials, error) {
 // while they are used: what was replaced there is taken over as soon as it is
 // whole and of the same holder. Its errors are *CredentialError.
 func LoadCredentials(files Files) (*Credentials, error) {
-	c := &Credentials{files: files, clock: time.Now}
+	return follow(origin{
+		paths: []string{files.CA, files.Certificate, files.Key},
+		shown: files.Certificate,
+		read:  files.read,
+	})
+}
+
+// LoadContextCredentials does the same with those of a context file. Its
+// errors are *ContextError.
+func LoadContextCredentials(path string) (*Credentials, error) {
+	return follow(origin{
+		paths: []string{path},
+		shown: path,
+		read: func() (ca, certificate, key []byte, err error) {
+			c, err := LoadContext(path)
+			return []byte(c.CA), []byte(c.Certificate), []byte(c.Key), err
+		},
+	})
+}
+
+func follow(o origin) (*Credentials, error) {
+	c := &Credentials{origin: o, clock: time.Now}
 	s, stamps, err := c.read()
 	if err != nil {
 		return nil, err
@@ -99,6 +127,13 @@ func (c *Credentials) Expiry() time.Time {
 		end = ca.NotAfter
 	}
 	return end
+}
+
+// EndsSoon reports whether the certificate's end has come, or is nearer than
+// ExpiryWarning, and how long it is until then.
+func (c *Credentials) EndsSoon(now time.Time) (left time.Duration, soon bool) {
+	left = c.Expiry().Sub(now)
+	return left, left < ExpiryWarning
 }
 
 // Check reports, as a *CredentialError, that the certificate or the CA's isn't
@@ -177,9 +212,12 @@ func (s *secrets) issuer(cert *x509.Certificate) *x509.Certificate {
 
 // stamps tell whether files may have changed since they were read. A file that
 // was renamed over another one is a different file whatever its time and size.
-type stamps [3]os.FileInfo
+type stamps []os.FileInfo
 
 func (s stamps) same(t stamps) bool {
+	if len(s) != len(t) {
+		return false
+	}
 	for i := range s {
 		if s[i] == nil && t[i] == nil {
 			continue // not there, then and now
@@ -194,24 +232,31 @@ func (s stamps) same(t stamps) bool {
 // read reads the files. The stamps are those from before: if a file changes
 // while it is read, the next look sees it.
 func (c *Credentials) read() (*secrets, stamps, error) {
-	parts := [...]struct {
-		part Part
-		path string
-	}{{PartCA, c.files.CA}, {PartCertificate, c.files.Certificate}, {PartKey, c.files.Key}}
 	seen := c.stat()
-	var data [len(parts)][]byte
-	for i, p := range parts {
-		var err error
-		if data[i], err = readFile(p.path); err != nil {
-			return nil, seen, &CredentialError{Part: p.part, Which: Missing, Detail: err.Error()}
-		}
+	ca, certificate, key, err := c.origin.read()
+	if err != nil {
+		return nil, seen, err
 	}
-	s, err := parseSecrets(data[0], data[1], data[2])
+	s, err := parseSecrets(ca, certificate, key)
 	return s, seen, err
 }
 
-func (c *Credentials) stat() (s stamps) {
-	for i, path := range [...]string{c.files.CA, c.files.Certificate, c.files.Key} {
+func (f Files) read() (ca, certificate, key []byte, err error) {
+	for _, p := range [...]struct {
+		part Part
+		path string
+		to   *[]byte
+	}{{PartCA, f.CA, &ca}, {PartCertificate, f.Certificate, &certificate}, {PartKey, f.Key, &key}} {
+		if *p.to, err = readFile(p.path); err != nil {
+			return nil, nil, nil, &CredentialError{Part: p.part, Which: Missing, Detail: err.Error()}
+		}
+	}
+	return ca, certificate, key, nil
+}
+
+func (c *Credentials) stat() stamps {
+	s := make(stamps, len(c.origin.paths))
+	for i, path := range c.origin.paths {
 		// An error leaves nil; what it was, the reading will tell.
 		if info, err := os.Stat(path); err == nil {
 			s[i] = info
@@ -223,7 +268,7 @@ func (c *Credentials) stat() (s stamps) {
 // secrets returns the newest credentials that are fit for use. A handshake
 // never waits for another one that is reading the files.
 func (c *Credentials) secrets() *secrets {
-	if c.files != (Files{}) && c.mu.TryLock() {
+	if c.origin.read != nil && c.mu.TryLock() {
 		c.reload()
 		c.mu.Unlock()
 	}
@@ -247,13 +292,13 @@ func (c *Credentials) reload() {
 		err = old.succeeds(s, now)
 	}
 	if err != nil {
-		if c.mu.refused == nil || !c.mu.refused.same(seen) {
-			c.mu.refused = &seen
-			c.logger().Warn("new credentials are not fit for use, the old ones stay", "certificate", c.files.Certificate, "error", err)
+		if !c.mu.refused.same(seen) {
+			c.mu.refused = seen
+			c.logger().Warn("new credentials are not fit for use, the old ones stay", "certificate", c.origin.shown, "error", err)
 		}
 		return
 	}
 	c.mu.loaded, c.mu.refused = seen, nil
 	c.current.Store(s)
-	c.logger().Info("new credentials in use", "certificate", c.files.Certificate, "expires", s.tls.Leaf.NotAfter)
+	c.logger().Info("new credentials in use", "certificate", c.origin.shown, "expires", s.tls.Leaf.NotAfter)
 }

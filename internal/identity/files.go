@@ -71,7 +71,8 @@ func fill(f *os.File, data []byte) error {
 }
 
 // replaceFile makes path hold data, now or not at all, whatever happens in
-// between. The file's folder must exist.
+// between. The file's folder must exist. A file that is there passes its owner
+// on, so that a service can still read what root has renewed.
 func replaceFile(path string, data []byte, mode os.FileMode) error {
 	dir, name := filepath.Split(path)
 	if dir == "" {
@@ -82,8 +83,7 @@ func replaceFile(path string, data []byte, mode os.FileMode) error {
 		return err
 	}
 	temp := f.Name()
-	err = f.Chmod(mode)
-	err = errors.Join(err, fill(f, data))
+	err = errors.Join(f.Chmod(mode), keepOwner(f, path), fill(f, data))
 	if err == nil {
 		err = os.Rename(temp, path)
 	}

@@ -28,6 +28,8 @@ const (
 	// Backdate is by how much a certificate's life begins before it is made,
 	// so that hosts whose clocks are behind by less accept it.
 	Backdate = time.Hour
+	// ExpiryWarning is how long before its end a certificate is warned about.
+	ExpiryWarning = 30 * 24 * time.Hour
 	// ReloadInterval is how often credential files are looked at, at most.
 	ReloadInterval = time.Second
 

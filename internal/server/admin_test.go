@@ -220,19 +220,35 @@ func (n node) renew(f *identity.Folder, r identity.Request) (ca, certificate, ke
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if key, err = os.ReadFile(filepath.Join(f.Dir, identity.FileKey)); err != nil {
+	path := filepath.Join(f.Dir, identity.FileKey)
+	if key, err = os.ReadFile(path); err != nil {
 		n.t.Fatal(err)
 	}
-	block, _ := pem.Decode(key)
-	private, err := x509.ParsePKCS8PrivateKey(block.Bytes)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	r.Role, r.Name, r.Key = identity.RoleNode, f.Name, private.(ed25519.PrivateKey).Public().(ed25519.PublicKey)
+	r.Role, r.Name, r.Key = identity.RoleNode, f.Name, n.publicKey(path)
 	if certificate, err = authority.Issue(r); err != nil {
 		n.t.Fatal(err)
 	}
 	return authority.Certificate(), certificate, key
+}
+
+// publicKey returns the public half of a key in a file.
+func (n node) publicKey(path string) ed25519.PublicKey {
+	n.t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return publicKeyOf(n.t, b)
+}
+
+func publicKeyOf(t testing.TB, b []byte) ed25519.PublicKey {
+	t.Helper()
+	block, _ := pem.Decode(b)
+	private, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return private.(ed25519.PrivateKey).Public().(ed25519.PublicKey)
 }
 
 // TestACertificateIsReplacedWithoutARestart puts another certificate into the
@@ -257,14 +273,7 @@ func TestACertificateIsReplacedWithoutARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Nobody tells when the node looks, which is at most once a second.
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for metric(t, s, name) == before {
-		if <-tick.C; time.Now().After(deadline) {
-			t.Fatal("the new certificate isn't used")
-		}
-	}
+	n.await("the new certificate is used", func() bool { return metric(t, s, name) != before })
 	if !strings.Contains(log.String(), "new credentials in use") {
 		t.Errorf("logged: %s", log.String())
 	}

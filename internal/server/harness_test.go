@@ -289,6 +289,19 @@ func (p *peer) nothing() {
 	}
 }
 
+// await waits for what nobody tells.
+func (n node) await(what string, ok func() bool) {
+	n.t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		if <-tick.C; time.Now().After(deadline) {
+			n.t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
 func receive[T any](t testing.TB, c <-chan T) T {
 	t.Helper()
 	select {

@@ -35,10 +35,9 @@ const (
 	// fits into a segment of the journal and small writes don't wait long.
 	maxHeldBytes = 64 << 20
 	maxBulkHeld  = 8 << 20
-	// certificateWarning is how long before its end a certificate is warned
-	// about, and certificateCheck how often that is looked at.
-	certificateWarning = 30 * 24 * time.Hour
-	certificateCheck   = time.Hour
+	// certificateCheck is how often it is looked at whether the node's
+	// certificate ends soon.
+	certificateCheck = time.Hour
 	// denialLogEvery is the least time between two lines in the log about
 	// messages that their sender's role doesn't allow.
 	denialLogEvery = time.Second

@@ -187,7 +187,8 @@ func (s *Server) newNode(cfg Config) error {
 		Configurations: quorum.Configurations{cfg.Folder.Configuration},
 		MaxValue:       cluster.MaxValue,
 		Facts: func() replica.Facts {
-			return replica.Facts{Version: cfg.Version, Process: os.Getpid(), Uptime: time.Since(s.started), Durable: s.held.durable()}
+			return replica.Facts{Version: cfg.Version, Process: os.Getpid(), Uptime: time.Since(s.started), Durable: s.held.durable(),
+				CertificateEnd: s.folder.Credentials.Expiry().Unix()}
 		},
 		Rules: cfg.Rules,
 	}
@@ -276,17 +277,20 @@ func (s *Server) release() error {
 	return errors.Join(errs...)
 }
 
+// renewHint is the command that makes a new certificate.
+const renewHint = "replica renew --ca-dir CLUSTER/ca FOLDER"
+
 // watchCertificate warns early that the node's certificate will end.
 func (s *Server) watchCertificate() {
 	tick := time.NewTicker(certificateCheck)
 	defer tick.Stop()
 	for {
 		file := filepath.Join(s.folder.Dir, identity.FileCertificate)
-		switch left := time.Until(s.folder.Credentials.Expiry()); {
+		switch left, soon := s.folder.Credentials.EndsSoon(time.Now()); {
 		case left <= 0:
-			s.log.Error("the node's certificate has ended, nobody accepts it", "file", file, "since", -left.Round(time.Minute))
-		case left < certificateWarning:
-			s.log.Warn("the node's certificate ends soon", "file", file, "left", left.Round(time.Minute))
+			s.log.Error("the node's certificate has ended, nobody accepts it", "file", file, "since", -left.Round(time.Minute), "renew", renewHint)
+		case soon:
+			s.log.Warn("the node's certificate ends soon", "file", file, "left", left.Round(time.Minute), "renew", renewHint)
 		}
 		select {
 		case <-tick.C:

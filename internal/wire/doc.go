@@ -32,7 +32,7 @@
 //	32  Describe      (none)
 //	33  Description   cluster node [configuration…] [member…] maxValue
 //	34  StatusQuery   (none)
-//	35  Status        node version process uptime configuration [usage] appended durable
+//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd*
 //
 //	tag               seq pid rmw
 //	record            tag deleted value
@@ -54,7 +54,7 @@
 //   - A field is added at the end of its array. An older decoder skips what it
 //     doesn't know, a newer one takes the zero value for what isn't there. So a
 //     field may be added only if its zero value is always safe. The starred
-//     fields are of that kind (a hint that isn't given, a text for people);
+//     fields are of that kind (a hint that isn't given, a text or a fact for people);
 //     Page's more isn't: a page that lost it would end the list.
 //   - A message is added under a new number. Who doesn't know the number gets
 //     an [UnknownKindError] together with the conversation, and can refuse the

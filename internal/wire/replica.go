@@ -156,7 +156,7 @@ func decodeStatusQuery(d *Decoder) *replica.StatusQuery {
 }
 
 func encodeStatus(e *Encoder, m *replica.Status) {
-	e.array(8)
+	e.array(9)
 	e.node("node", m.Node)
 	e.text(m.Version, maxVersion)
 	e.count("process", int64(m.Process), math.MaxInt32)
@@ -165,6 +165,7 @@ func encodeStatus(e *Encoder, m *replica.Status) {
 	encodeUsage(e, &m.Usage)
 	e.uint(uint64(m.Appended))
 	e.uint(uint64(m.Durable))
+	e.count("certificateEnd", m.CertificateEnd, math.MaxInt64)
 }
 
 func decodeStatus(d *Decoder) *replica.Status {
@@ -179,7 +180,10 @@ func decodeStatus(d *Decoder) *replica.Status {
 		Appended:      env.Position(d.uint("appended", math.MaxUint64)),
 		Durable:       env.Position(d.uint("durable", math.MaxUint64)),
 	}
-	d.end(n - 8)
+	if n > 8 {
+		m.CertificateEnd = d.count("certificateEnd", math.MaxInt64)
+	}
+	d.end(n - 9)
 	return m
 }
 
