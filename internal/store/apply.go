@@ -34,7 +34,7 @@ func (s *Store) applyTables() {
 
 // applyTable puts a table into bbolt and gives its journal segments back.
 func (s *Store) applyTable(t *table) error {
-	begin := time.Now()
+	begin, done := time.Now(), 0
 	for c := t.from(""); ; {
 		batch, more := nextBatch(c)
 		m, cells := s.summary, map[string][]byte(nil)
@@ -46,6 +46,10 @@ func (s *Store) applyTable(t *table) error {
 		}
 		if !more {
 			break
+		}
+		done += len(batch)
+		if !s.pace(float64(done) / float64(t.count)) {
+			return ErrClosed
 		}
 	}
 	if size, err := s.state.size(); err == nil {
@@ -61,6 +65,26 @@ func (s *Store) applyTable(t *table) error {
 	close(t.applied)
 	s.journal.look()
 	return nil
+}
+
+// pace waits a little when the apply, of which a part is done, is ahead of the
+// table that fills behind it. So its work is spread over the time that there
+// is, and callers don't wait for the disk now and not at all then. It returns
+// false when the store closes: the rest can be done after the next Open.
+func (s *Store) pace(done float64) bool {
+	for until := time.Now().Add(longestPause); ; {
+		if s.usable() != nil {
+			return false
+		}
+		if s.pressure() >= done*paceTarget || time.Now().After(until) {
+			return true
+		}
+		select {
+		case <-s.closing:
+		case <-s.failing:
+		case <-time.After(pauseStep):
+		}
+	}
 }
 
 // nextBatch takes applyBytes of a table, in order of the keys: each page of

@@ -7,6 +7,10 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 )
 
 // The layout of a bbolt file, version 2, as far as it is checked here. Its
@@ -55,10 +59,12 @@ type checker struct {
 	path string
 	r    io.ReaderAt
 	meta boltMeta
-	seen []uint64 // a bit a page
+	seen []uint64 // a bit a page; shared by those who check parts of a tree
 
 	bucket  string
 	last    []byte // the last key in the bucket's order
+	kept    []byte // holds last when its page is done
+	buffers [][]byte
 	summary []byte
 	buckets map[string]bool
 	// What the buckets of records and of cells hold.
@@ -87,6 +93,22 @@ func checkState(path string) (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The pages are read in order of their keys, which is none on the disk. So
+	// the system is asked to read the file from its beginning to its end.
+	done := make(chan struct{})
+	var ahead sync.WaitGroup
+	ahead.Go(func() {
+		for at := int64(0); at < info.Size(); at += aheadBytes {
+			select {
+			case <-done:
+				return
+			default:
+				readAhead(f, at, aheadBytes)
+			}
+		}
+	})
+	defer ahead.Wait()
+	defer close(done)
 	return checkPages(path, f, info.Size())
 }
 
@@ -138,12 +160,16 @@ func (c *checker) bad(page uint64, format string, args ...any) error {
 	return damagedFile(c.path, int64(page)*boltPage, "page %d: %s", page, fmt.Sprintf(format, args...))
 }
 
-// read returns a page with what overflows from it, and marks all as seen.
-func (c *checker) read(id uint64) ([]byte, error) {
+// read returns a page with what overflows from it, and marks all as seen. The
+// next read at the same depth overwrites it.
+func (c *checker) read(id uint64, depth int) ([]byte, error) {
 	if id < 2 || id >= c.meta.high {
 		return nil, damagedFile(c.path, -1, "a page refers to page %d of %d", id, c.meta.high)
 	}
-	b := make([]byte, boltPage)
+	for len(c.buffers) <= depth {
+		c.buffers = append(c.buffers, make([]byte, boltPage))
+	}
+	b := c.buffers[depth][:boltPage]
 	if _, err := c.r.ReadAt(b, int64(id)*boltPage); err != nil {
 		return nil, err
 	}
@@ -152,17 +178,23 @@ func (c *checker) read(id uint64) ([]byte, error) {
 		return nil, c.bad(id, "its head doesn't fit")
 	}
 	for p := id; p < id+pages; p++ {
-		if c.seen[p/64]&(1<<(p%64)) != 0 {
+		if c.mark(p) {
 			return nil, c.bad(p, "it is used twice")
 		}
-		c.seen[p/64] |= 1 << (p % 64)
 	}
 	if pages == 1 {
 		return b, nil
 	}
-	b = make([]byte, pages*boltPage)
+	c.buffers[depth] = slices.Grow(b[:0], int(pages*boltPage))
+	b = c.buffers[depth][:pages*boltPage]
 	_, err := c.r.ReadAt(b, int64(id)*boltPage)
 	return b, err
+}
+
+// mark marks a page as seen, and reports that it was before.
+func (c *checker) mark(page uint64) bool {
+	bit := uint64(1) << (page % 64)
+	return atomic.OrUint64(&c.seen[page/64], bit)&bit != 0
 }
 
 // tree walks the pages below id. Its first key must be first, unless that is
@@ -171,7 +203,7 @@ func (c *checker) tree(id uint64, first []byte, depth int) error {
 	if depth > maxDepth {
 		return c.bad(id, "the tree is too deep")
 	}
-	b, err := c.read(id)
+	b, err := c.read(id, depth)
 	if err != nil {
 		return err
 	}
@@ -184,29 +216,53 @@ func (c *checker) tree(id uint64, first []byte, depth int) error {
 // old one as well, whose room is free from then on.
 func begins(key, first []byte) bool { return first == nil || bytes.Equal(key, first) }
 
-// page walks the elements of a page.
-func (c *checker) page(id uint64, b, first []byte, depth int) error {
-	flags := binary.NativeEndian.Uint16(b[8:])
-	count := int(binary.NativeEndian.Uint16(b[10:]))
+// head returns what a page is and how many elements it has.
+func (c *checker) head(id uint64, b []byte) (flags uint16, count int, err error) {
+	flags = binary.NativeEndian.Uint16(b[8:])
+	count = int(binary.NativeEndian.Uint16(b[10:]))
 	if flags != pageBranch && flags != pageLeaf || flags == pageBranch && count == 0 {
-		return c.bad(id, "it is neither branch nor leaf")
+		return 0, 0, c.bad(id, "it is neither branch nor leaf")
 	}
 	if pageHead+count*pageElement > len(b) {
-		return c.bad(id, "it can't have %d elements", count)
+		return 0, 0, c.bad(id, "it can't have %d elements", count)
+	}
+	return flags, count, nil
+}
+
+// branch returns an element of a branch page: a key, and the page with it and
+// what follows.
+func (c *checker) branch(id uint64, b []byte, i int) (key []byte, page uint64, err error) {
+	at := pageHead + i*pageElement
+	e := b[at : at+pageElement]
+	key, ok := slice(b, at, int64(binary.NativeEndian.Uint32(e)), int64(binary.NativeEndian.Uint32(e[4:])))
+	if !ok {
+		return nil, 0, c.bad(id, "the key of branch %d points out of the page", i)
+	}
+	return key, binary.NativeEndian.Uint64(e[8:]), nil
+}
+
+// page walks the elements of a page.
+func (c *checker) page(id uint64, b, first []byte, depth int) error {
+	flags, count, err := c.head(id, b)
+	if err != nil {
+		return err
 	}
 	for i := range count {
-		at := pageHead + i*pageElement
-		e := b[at : at+pageElement]
 		if flags == pageBranch {
-			key, ok := slice(b, at, int64(binary.NativeEndian.Uint32(e)), int64(binary.NativeEndian.Uint32(e[4:])))
-			if !ok || i > 0 && c.last != nil && bytes.Compare(key, c.last) <= 0 || i == 0 && !begins(key, first) {
+			key, page, err := c.branch(id, b, i)
+			if err != nil {
+				return err
+			}
+			if i > 0 && c.last != nil && bytes.Compare(key, c.last) <= 0 || i == 0 && !begins(key, first) {
 				return c.bad(id, "the key of branch %d is out of order", i)
 			}
-			if err := c.tree(binary.NativeEndian.Uint64(e[8:]), key, depth+1); err != nil {
+			if err := c.tree(page, key, depth+1); err != nil {
 				return err
 			}
 			continue
 		}
+		at := pageHead + i*pageElement
+		e := b[at : at+pageElement]
 		pos, keyLen := int64(binary.NativeEndian.Uint32(e[4:])), int64(binary.NativeEndian.Uint32(e[8:]))
 		key, ok1 := slice(b, at, pos, keyLen)
 		value, ok2 := slice(b, at, pos+keyLen, int64(binary.NativeEndian.Uint32(e[12:])))
@@ -221,7 +277,119 @@ func (c *checker) page(id uint64, b, first []byte, depth int) error {
 			return err
 		}
 	}
+	if flags == pageLeaf && count > 0 {
+		c.kept = append(c.kept[:0], c.last...)
+		c.last = c.kept
+	}
 	return nil
+}
+
+// part is a piece of the tree of records.
+type part struct {
+	id           uint64
+	page         []byte // nil if it wasn't read yet
+	first, limit []byte // its first key, and one that all are less than; nil for any
+	depth        int
+}
+
+// parts walks the tree of records in pieces, on all processors.
+func (c *checker) parts(root uint64, depth int) error {
+	parts := []part{{id: root, depth: depth}}
+	for grown := true; grown && len(parts) < manyParts; {
+		var err error
+		if parts, grown, err = c.divide(parts); err != nil {
+			return err
+		}
+	}
+	found, errs := make([]checker, len(parts)), make([]error, len(parts))
+	var next atomic.Int64
+	var failed atomic.Bool
+	var workers sync.WaitGroup
+	for range min(len(parts), runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			w := checker{path: c.path, r: c.r, meta: c.meta, seen: c.seen, bucket: c.bucket}
+			for !failed.Load() {
+				i := int(next.Add(1)) - 1
+				if i >= len(parts) {
+					return
+				}
+				w.last, w.records, w.tombstones, w.damaged, w.badHeads = nil, 0, 0, nil, false
+				if errs[i] = w.part(parts[i]); errs[i] != nil {
+					failed.Store(true)
+				}
+				found[i] = w
+			}
+		})
+	}
+	workers.Wait()
+	for i := range parts {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		c.records += found[i].records
+		c.tombstones += found[i].tombstones
+		c.damaged = append(c.damaged, found[i].damaged...)
+		c.badHeads = c.badHeads || found[i].badHeads
+	}
+	return nil
+}
+
+// part walks one piece.
+func (c *checker) part(p part) error {
+	if p.page == nil {
+		b, err := c.read(p.id, p.depth)
+		if err != nil {
+			return err
+		}
+		p.page = b
+	}
+	if err := c.page(p.id, p.page, p.first, p.depth); err != nil {
+		return err
+	}
+	if p.limit != nil && bytes.Compare(c.last, p.limit) >= 0 {
+		return c.bad(p.id, "key %q below it is out of order", c.last)
+	}
+	return nil
+}
+
+// divide puts what is below each branch page in its place. It reports whether
+// there was one.
+func (c *checker) divide(parts []part) (divided []part, grown bool, err error) {
+	for _, p := range parts {
+		if p.page == nil {
+			b, err := c.read(p.id, p.depth)
+			if err != nil {
+				return nil, false, err
+			}
+			p.page = bytes.Clone(b)
+		}
+		flags, count, err := c.head(p.id, p.page)
+		if err != nil {
+			return nil, false, err
+		}
+		if flags == pageLeaf || p.depth > maxDepth {
+			divided = append(divided, p)
+			continue
+		}
+		grown = true
+		for i := range count {
+			key, page, err := c.branch(p.id, p.page, i)
+			if err != nil {
+				return nil, false, err
+			}
+			if i == 0 && !begins(key, p.first) {
+				return nil, false, c.bad(p.id, "the key of branch 0 is out of order")
+			} else if i > 0 {
+				before := &divided[len(divided)-1]
+				if bytes.Compare(key, before.first) <= 0 || p.limit != nil && bytes.Compare(key, p.limit) >= 0 {
+					return nil, false, c.bad(p.id, "the key of branch %d is out of order", i)
+				}
+				before.limit = key
+			}
+			divided = append(divided, part{id: page, first: key, limit: p.limit, depth: p.depth + 1})
+		}
+	}
+	return divided, grown, nil
 }
 
 // slice returns the length bytes at pos behind at, if they are in b.
@@ -279,12 +447,15 @@ func (c *checker) enter(id uint64, name, value []byte, depth int) error {
 	if n := string(name); n != bucketMeta && n != bucketRecords && n != bucketCells {
 		return c.bad(id, "unknown bucket %q", name)
 	}
-	last := c.last
-	c.bucket, c.last = string(name), nil
+	last, kept := c.last, c.kept
+	c.bucket, c.last, c.kept = string(name), nil, nil
 	c.buckets[c.bucket] = true
-	defer func() { c.bucket, c.last = "", last }()
+	defer func() { c.bucket, c.last, c.kept = "", last, kept }()
 	root := binary.NativeEndian.Uint64(value)
 	if root != 0 {
+		if c.bucket == bucketRecords {
+			return c.parts(root, depth+1)
+		}
 		return c.tree(root, nil, depth+1)
 	}
 	inline := value[bucketHead:]
@@ -299,7 +470,7 @@ func (c *checker) freelist() error {
 	if c.meta.freelist == noFreelist {
 		return damagedFile(c.path, -1, "its list of free pages is missing")
 	}
-	b, err := c.read(c.meta.freelist)
+	b, err := c.read(c.meta.freelist, 0)
 	if err != nil {
 		return err
 	}
@@ -316,10 +487,9 @@ func (c *checker) freelist() error {
 	}
 	for i := range count {
 		p := binary.NativeEndian.Uint64(ids[i*8:])
-		if p < 2 || p >= c.meta.high || c.seen[p/64]&(1<<(p%64)) != 0 {
+		if p < 2 || p >= c.meta.high || c.mark(p) {
 			return c.bad(id, "page %d counts as free, and is in use or not there", p)
 		}
-		c.seen[p/64] |= 1 << (p % 64)
 	}
 	return nil
 }

@@ -30,8 +30,16 @@ const (
 	// next batch.
 	keepBuffer = 4 << 20
 	// applyBytes is how much of a table goes into one bbolt transaction.
-	// Larger ones hold more memory, smaller ones sync more often.
-	applyBytes = 4 << 20
+	// Larger ones hold more memory and keep the disk from the journal for
+	// longer, smaller ones sync more often.
+	applyBytes = 1 << 20
+	// paceTarget is how full the next table is when the apply of the one
+	// before shall be done. longestPause is how long it waits between two
+	// transactions at most, when nearly nothing is written: so it ends within
+	// some seconds. pauseStep is how often it looks.
+	paceTarget   = 0.7
+	longestPause = 200 * time.Millisecond
+	pauseStep    = 5 * time.Millisecond
 	// scanPage is how many keys Scan copies out of one read transaction.
 	scanPage = 256
 	// journalShare is the part of JournalBytes after which a table is frozen:
@@ -59,6 +67,12 @@ const (
 	// memoHeads is how many records' heads are remembered: a few times as
 	// many as puts are on their way. It takes 80 bytes and a key for each.
 	memoHeads = 8192
+	// manyParts is how many pieces bbolt's tree is divided into before they
+	// are checked, at least, if it has as many pages.
+	manyParts = 64
+	// aheadBytes is how much of bbolt's file the system is asked to read at
+	// once.
+	aheadBytes = 4 << 20
 	// denseFill and sparseFill are the parts of a page that are filled when it
 	// must be split: nearly all if many new keys go in beside one another, so
 	// that few pages hold them, and half if few do, which leaves room on both.

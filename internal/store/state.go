@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sort"
 	"sync"
@@ -302,13 +303,30 @@ func (p presence) count(keys, tombstones *int64, by int64) {
 }
 
 // presences looks up keys, which are sorted, for records that take the place
-// of what is there. A record that is damaged isn't in their way.
+// of what is there. A record that is damaged isn't in their way. It uses all
+// processors: the replay after a crash may bring many.
 func (s *state) presences(keys []abd.Key) ([]presence, error) {
 	found := make([]presence, len(keys))
-	at := 0
-	// In several short transactions: the first replay after a crash may bring
-	// many keys.
-	for at < len(keys) {
+	share := max(scanPage, len(keys)/runtime.GOMAXPROCS(0)+1)
+	errs := make([]error, len(keys)/share+1)
+	var workers sync.WaitGroup
+	for n := range errs {
+		begin := n * share
+		end := min(len(keys), begin+share)
+		workers.Go(func() { errs[n] = s.presencesOf(keys[begin:end], found[begin:end]) })
+	}
+	workers.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// presencesOf is presences on one processor, in several short transactions.
+func (s *state) presencesOf(keys []abd.Key, found []presence) error {
+	for at := 0; at < len(keys); {
 		end := min(len(keys), at+scanPage)
 		err := s.view(keys[at], func(records *bbolt.Bucket) error {
 			c := records.Cursor()
@@ -321,10 +339,10 @@ func (s *state) presences(keys []abd.Key) ([]presence, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // head is a key with its record's head.
