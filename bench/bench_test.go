@@ -66,10 +66,11 @@ func TestLargeValues(t *testing.T) {
 // TestOtherFlags: what the other commands refuse, and what they take.
 func TestOtherFlags(t *testing.T) {
 	parse := map[string]func([]string) error{
-		"silent":  func(a []string) error { _, err := parseSilent(a); return err },
-		"startup": func(a []string) error { _, err := parseStartup(a); return err },
-		"chaos":   func(a []string) error { _, err := parseChaos(a); return err },
-		"gap":     func(a []string) error { _, err := parseGap(a); return err },
+		"silent":      func(a []string) error { _, err := parseSilent(a); return err },
+		"startup":     func(a []string) error { _, err := parseStartup(a); return err },
+		"chaos":       func(a []string) error { _, err := parseChaos(a); return err },
+		"connections": func(a []string) error { _, err := parseConnections(a); return err },
+		"gap":         func(a []string) error { _, err := parseGap(a); return err },
 	}
 	for _, c := range []struct {
 		command, args string
@@ -86,6 +87,8 @@ func TestOtherFlags(t *testing.T) {
 		{"chaos", "--members 1", false},
 		{"chaos", "--members 27", false},
 		{"chaos", "--kills 0", false},
+		{"connections", "--clients 20 --processes 4 --shared", true},
+		{"connections", "--clients 20 --processes 3", false},
 		{"gap", "--stop --rounds 1", true},
 		{"gap", "--rounds 0", false},
 	} {
@@ -97,6 +100,21 @@ func TestOtherFlags(t *testing.T) {
 	s, err := parseSilent([]string{"--modes", "lossy"})
 	if err != nil || len(s.modes) != 1 || s.modes[0].name != "lossy" {
 		t.Errorf("one mode: %v, %v", s.modes, err)
+	}
+}
+
+// TestWorker: a process of clients says why it can't connect, and what isn't a
+// job.
+func TestWorker(t *testing.T) {
+	var out bytes.Buffer
+	if err := runWorker(t.Context(), `{"Access":{"Target":"nosuch"},"Clients":2}`, strings.NewReader(""), &out); err != nil {
+		t.Fatal(err)
+	}
+	if want := `no target \"nosuch\"`; !strings.Contains(out.String(), want) {
+		t.Errorf("got %s, want it to say %s", &out, want)
+	}
+	if err := runWorker(t.Context(), "job", strings.NewReader(""), &out); err == nil {
+		t.Error("nonsense was taken for a job")
 	}
 }
 
@@ -115,6 +133,7 @@ func (f *fake) Roaming(context.Context, int) (load.Client, io.Closer, error) {
 }
 func (f *fake) Fill(context.Context, []string, []byte) error   { return nil }
 func (f *fake) Victim(context.Context, int) (int, bool, error) { return 0, false, nil }
+func (f *fake) Access() target.Access                          { return target.Access{} }
 func (f *fake) Victims() int                                   { return 1 }
 func (f *fake) Nodes() []*target.Process                       { return nil }
 func (f *fake) Version() string                                { return "1" }

@@ -31,6 +31,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"compare", "drive all targets in turn, cell by cell", runCompare},
+		{"connections", "a thousand connections from processes of their own", runConnections},
 		{"gap", "kill a node under writes", runGap},
 		{"silent", "make a replica silent, lossy or flapping under reads and writes", runSilent},
 		{"sustained", "write to a million keys for a minute", runSustained},
@@ -53,6 +54,9 @@ func run(args []string) int {
 	if len(args) == 2 && args[0] == target.NodeCommand {
 		// The parent ends a node by its input or with SIGKILL.
 		return code(target.RunNode(args[1]))
+	}
+	if len(args) == 2 && args[0] == workerCommand {
+		return code(runWorker(context.Background(), args[1], os.Stdin, os.Stdout))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -93,7 +97,7 @@ func usage(w io.Writer) {
 	fmt.Fprintln(w, "bench measures atoll beside etcd, NATS JetStream and ZooKeeper on this machine.")
 	fmt.Fprintln(w)
 	for _, c := range commands() {
-		fmt.Fprintf(w, "  bench %-10s %s\n", c.name, c.purpose)
+		fmt.Fprintf(w, "  bench %-12s %s\n", c.name, c.purpose)
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "bench COMMAND -h lists the flags of a command. README.md says what the figures mean.")

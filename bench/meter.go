@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"atoll/bench/load"
 	"atoll/bench/report"
 	"atoll/bench/target"
@@ -91,11 +89,9 @@ func readCPU(measured contestant, all []contestant) (u cpu, err error) {
 		return u, err
 	}
 	u.idle = sum - u.target
-	var self unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &self); err != nil {
+	if u.load, err = ownCPU(); err != nil {
 		return u, err
 	}
-	u.load = time.Duration(self.Utime.Nano() + self.Stime.Nano())
 	u.machine, err = target.BusyCPU()
 	return u, err
 }
@@ -103,6 +99,15 @@ func readCPU(measured contestant, all []contestant) (u cpu, err error) {
 // measure drives one target with its clients from number first on, and makes the
 // record of it. The result is returned too, for what isn't in the record.
 func measure(ctx context.Context, c contestant, all []contestant, spec load.Spec, first int) (report.Run, *load.Result, error) {
+	return measureBy(c, all, spec, func() (*load.Result, time.Duration, error) {
+		result, err := load.Run(ctx, spec, func(i int) load.Client { return c.Client(first + i) })
+		return result, 0, err
+	})
+}
+
+// measureBy is measure with any way to drive the target, which also says how much
+// processor time other processes used for that.
+func measureBy(c contestant, all []contestant, spec load.Spec, drive func() (*load.Result, time.Duration, error)) (report.Run, *load.Result, error) {
 	r := report.Run{
 		Kind: report.KindRun, Target: c.name, Version: c.Version(),
 		Cell: report.Cell{Op: string(spec.Op), Clients: spec.Clients, Value: spec.ValueSize, Keys: len(spec.Keys)},
@@ -111,7 +116,7 @@ func measure(ctx context.Context, c contestant, all []contestant, spec load.Spec
 	if err != nil {
 		return r, nil, err
 	}
-	result, err := load.Run(ctx, spec, func(i int) load.Client { return c.Client(first + i) })
+	result, elsewhere, err := drive()
 	if err != nil {
 		return r, result, err
 	}
@@ -119,6 +124,7 @@ func measure(ctx context.Context, c contestant, all []contestant, spec load.Spec
 	if err != nil {
 		return r, result, err
 	}
+	after.load += elsewhere
 	r.Seconds = rounded(result.Took.Seconds())
 	r.Operations, r.Errors = result.Latencies.Count(), result.Errors
 	if result.First != nil {

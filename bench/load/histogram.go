@@ -1,6 +1,8 @@
 package load
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"math/bits"
 	"time"
@@ -39,6 +41,40 @@ func (h *Histogram) Merge(o *Histogram) {
 	}
 	h.count += o.count
 	h.longest = max(h.longest, o.longest)
+}
+
+// sparse is a histogram in JSON: the buckets that have anything in them.
+type sparse struct {
+	Counts  map[int]uint32
+	Longest time.Duration
+}
+
+// MarshalJSON returns the histogram for UnmarshalJSON of the same program.
+func (h *Histogram) MarshalJSON() ([]byte, error) {
+	s := sparse{make(map[int]uint32), h.longest}
+	for i, n := range h.counts {
+		if n > 0 {
+			s.Counts[i] = n
+		}
+	}
+	return json.Marshal(s)
+}
+
+// UnmarshalJSON replaces the histogram.
+func (h *Histogram) UnmarshalJSON(b []byte) error {
+	var s sparse
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	*h = Histogram{longest: s.Longest}
+	for i, n := range s.Counts {
+		if i < 0 || i >= buckets {
+			return fmt.Errorf("load: a histogram has no bucket %d", i)
+		}
+		h.counts[i] = n
+		h.count += uint64(n)
+	}
+	return nil
 }
 
 // Count returns how many durations were counted.

@@ -94,6 +94,22 @@ func (r *Result) PerSecond() float64 {
 	return float64(r.Latencies.Count()) / r.Took.Seconds()
 }
 
+// Merge adds what clients of another process did at the same time. Stalls are
+// then the longest of those that a process saw of its own clients.
+func (r *Result) Merge(o *Result) {
+	r.Took = max(r.Took, o.Took)
+	r.Latencies.Merge(&o.Latencies)
+	r.Errors += o.Errors
+	r.Stall, r.ClientStall = max(r.Stall, o.Stall), max(r.ClientStall, o.ClientStall)
+	r.SinceCut += o.SinceCut
+	for i, n := range o.Series {
+		if i == len(r.Series) {
+			r.Series = append(r.Series, 0)
+		}
+		r.Series[i] += n
+	}
+}
+
 // Run runs a workload with the clients that the function returns for 0 to
 // s.Clients-1. It ends early, with ctx's error, when ctx does; the result is
 // then what was measured until then.

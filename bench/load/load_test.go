@@ -2,6 +2,7 @@ package load_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -123,6 +124,20 @@ func TestRunEndsEarly(t *testing.T) {
 	}
 }
 
+// TestMerge: what two processes did is what both did.
+func TestMerge(t *testing.T) {
+	var sum load.Result
+	for i := range 2 {
+		r := load.Result{Took: time.Duration(i), Errors: 1, Series: make([]uint64, i+1), Stall: 5, SinceCut: 2}
+		r.Latencies.Add(time.Second)
+		r.Series[i] = 7
+		sum.Merge(&r)
+	}
+	if sum.Took != 1 || sum.Errors != 2 || sum.Latencies.Count() != 2 || sum.Stall != 5 || sum.SinceCut != 4 || !slices.Equal(sum.Series, []uint64{7, 7}) {
+		t.Errorf("%d operations, %d errors, %v, %v", sum.Latencies.Count(), sum.Errors, sum.Took, sum.Series)
+	}
+}
+
 func TestStalls(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return begin.Add(time.Duration(ms) * time.Millisecond) }
@@ -177,6 +192,17 @@ func TestHistogram(t *testing.T) {
 		if off := float64(got-want) / float64(want); off < -0.01 || off > 0.01 {
 			t.Errorf("quantile %v: %v, want %v", q, got, want)
 		}
+	}
+	b, err := json.Marshal(&whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again load.Histogram
+	if err := json.Unmarshal(b, &again); err != nil || again != whole {
+		t.Errorf("through JSON it isn't the same: %v", err)
+	}
+	if err := json.Unmarshal([]byte(`{"Counts":{"99999":1}}`), &again); err == nil {
+		t.Error("a bucket that there is none of was taken")
 	}
 	var empty load.Histogram
 	if got := empty.Quantile(0.5); got != 0 {

@@ -197,6 +197,8 @@ type Start struct {
 type Connections struct {
 	Run
 	Processes int `json:"processes"`
+	// Shared: the clients of a process shared the connections of one.
+	Shared bool `json:"shared,omitempty"`
 	// Connecting is how long it took until all clients were connected.
 	Connecting float64 `json:"connecting_s"`
 	// Resident is the memory of all the target's nodes with all clients

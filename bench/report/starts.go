@@ -86,14 +86,19 @@ func (r *Records) connections(b *strings.Builder) {
 			}
 			rows = append(rows, []string{
 				cell, t, middle(func(c Connections) float64 { return c.PerSecond }), compared,
-				middle(func(c Connections) float64 { return c.P50 }), middle(func(c Connections) float64 { return c.P99 }), middle(func(c Connections) float64 { return c.Stall }),
+				middle(func(c Connections) float64 { return c.P50 }), middle(func(c Connections) float64 { return c.P99 }), middle(func(c Connections) float64 { return c.Max }),
 				middle(func(c Connections) float64 { return c.Connecting }), middle(func(c Connections) float64 { return mebibytes(c.Resident - c.Empty) }), fmt.Sprint(errors),
 			})
 		}
 	}
 	b.WriteString("Clients with connections of their own, in processes of their own; medians. Memory is what all nodes of the target together have more than before the clients came:\n\n")
-	table(b, []string{"cell", "target", "ops/s", Subject + " / it", "p50 ms", "p99 ms", "longest stall ms", "connected after s", "memory MiB", "errors"}, rows)
+	table(b, []string{"cell", "target", "ops/s", Subject + " / it", "p50 ms", "p99 ms", "longest operation ms", "connected after s", "memory MiB", "errors"}, rows)
 	r.noise(b, runs)
 }
 
-func (c Connections) label() string { return fmt.Sprintf("%s, %d processes", c.Cell, c.Processes) }
+func (c Connections) label() string {
+	if c.Shared {
+		return fmt.Sprintf("%s, %d processes with one connection each", c.Cell, c.Processes)
+	}
+	return fmt.Sprintf("%s, %d processes", c.Cell, c.Processes)
+}

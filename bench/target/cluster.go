@@ -82,8 +82,10 @@ func (c *Cluster) Name(i int) string { return memberName(i) }
 
 // ClientConfig returns the settings of a client.
 func (c *Cluster) ClientConfig() (client.Config, error) {
-	return client.LoadContext(filepath.Join(c.cfg.Dir, "client.json"))
+	return client.LoadContext(c.contextFile())
 }
+
+func (c *Cluster) contextFile() string { return filepath.Join(c.cfg.Dir, "client.json") }
 
 // Launch starts a member and returns when it serves.
 func (c *Cluster) Launch(ctx context.Context, i int) error {

@@ -114,6 +114,7 @@ func (t *etcd) Victim(ctx context.Context, _ int) (int, bool, error) {
 	return 0, false, errors.Join(append(errs, errNoLeader)...)
 }
 
+func (t *etcd) Access() Access    { return Access{Target: Etcd, Endpoints: t.endpoints} }
 func (t *etcd) Victims() int      { return 1 }
 func (t *etcd) Nodes() []*Process { return t.nodes }
 func (t *etcd) Version() string   { return version.Version }

@@ -162,6 +162,7 @@ func (t *natsCluster) Victim(ctx context.Context, _ int) (int, bool, error) {
 	return 0, false, errNoLeader
 }
 
+func (t *natsCluster) Access() Access    { return Access{Target: NATS, Endpoints: t.urls} }
 func (t *natsCluster) Victims() int      { return 1 }
 func (t *natsCluster) Nodes() []*Process { return t.nodes }
 func (t *natsCluster) Version() string   { return server.VERSION }

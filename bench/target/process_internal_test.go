@@ -144,6 +144,7 @@ func (f *filled) Roaming(context.Context, int) (load.Client, io.Closer, error) {
 	return nil, nil, errors.ErrUnsupported
 }
 func (f *filled) Victim(context.Context, int) (int, bool, error) { return 0, false, nil }
+func (f *filled) Access() Access                                 { return Access{} }
 func (f *filled) Victims() int                                   { return 1 }
 func (f *filled) Nodes() []*Process                              { return nil }
 func (f *filled) Version() string                                { return "" }

@@ -72,6 +72,8 @@ type Target interface {
 	// Roaming returns the i'th client that has a connection of its own, knows
 	// all nodes and goes to another one when its own dies.
 	Roaming(ctx context.Context, i int) (load.Client, io.Closer, error)
+	// Access says how other processes reach it.
+	Access() Access
 	// Fill writes value to each of the keys, which have none yet, in whatever
 	// way is fast. It is safe for concurrent use.
 	Fill(ctx context.Context, keys []string, value []byte) error

@@ -196,6 +196,7 @@ func (t *zookeeper) Victim(context.Context, int) (int, bool, error) {
 	return 0, false, errors.Join(append(errs, errNoLeader)...)
 }
 
+func (t *zookeeper) Access() Access    { return Access{Target: ZK, Endpoints: t.endpoints} }
 func (t *zookeeper) Victims() int      { return 1 }
 func (t *zookeeper) Nodes() []*Process { return t.nodes }
 func (t *zookeeper) Version() string   { return t.version }
