@@ -135,6 +135,7 @@ func TestEnvMutants(t *testing.T) {
 	}{
 		{"MatchAnyConversation", sim.Rules{MatchAnyConversation: true}, "late answers are not passed on"},
 		{"ReuseIDs", sim.Rules{ReuseIDs: true}, "ids and random numbers differ"},
+		{"NeverHedge", sim.Rules{NeverHedge: true}, "spares are asked for who is silent"},
 	}
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {

@@ -155,7 +155,7 @@ func (c *caller) begin(first, spare []quorum.NodeID) {
 	case len(c.spared) > 0:
 		// The network decides which quorum a request reaches, so all are sent it.
 		asked = len(v.targets)
-	default:
+	case !c.w.cfg.Rules.NeverHedge:
 		v.hedging, v.hedge = true, now+c.w.cfg.Hedge
 		next = min(next, v.hedge)
 	}

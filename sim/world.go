@@ -100,6 +100,8 @@ type Rules struct {
 	BootEmpty bool
 	// NeverResend: what was lost isn't sent again.
 	NeverResend bool
+	// NeverHedge: spares aren't asked when those before them are late.
+	NeverHedge bool
 }
 
 // World is a set of processes, the network between them, and the schedule of

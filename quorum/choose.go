@@ -1,0 +1,142 @@
+package quorum
+
+import "slices"
+
+// ReadQuorum splits the members into first, which contains a read quorum of
+// every configuration and none without any of them, and spare, the others. It
+// takes them greedily from order, which says whom one would rather ask, and
+// gives up again those of them that turn out not to be needed, the last of
+// them first; both results are in that order. A node of order that is no member, or that is there twice, is left
+// out. If order has no read quorum, first is all of it.
+//
+// Where order has the members alone, and each is needed as it comes, as with
+// majorities and thresholds, the results are parts of order and nothing is
+// allocated. The caller must not change them.
+func (cs Configurations) ReadQuorum(order []NodeID) (first, spare []NodeID) {
+	var t Tally
+	t.Begin(cs)
+	for n, id := range order {
+		if !t.grow(id) {
+			return cs.readQuorumOf(order)
+		}
+		if t.HasRead() {
+			if !t.minimal(order[:n]) || !t.allNew(order[n+1:]) {
+				return cs.readQuorumOf(order)
+			}
+			return order[: n+1 : n+1], order[n+1:]
+		}
+	}
+	return order, nil
+}
+
+// grow counts a node that is a member of some configuration and wasn't counted,
+// and reports whether it is one.
+func (t *Tally) grow(id NodeID) bool {
+	grown := false
+	for i, c := range t.configs {
+		if p, ok := c.Place(id); ok {
+			if s := t.in(i); !s.Has(p) {
+				*s = s.Add(p)
+				grown = true
+			}
+		}
+	}
+	return grown
+}
+
+// allNew reports whether all nodes are members that weren't counted, each there
+// once. It leaves t as it was.
+func (t *Tally) allNew(nodes []NodeID) bool {
+	for i, id := range nodes {
+		if t.has(id) || slices.Contains(nodes[:i], id) {
+			return false
+		}
+	}
+	return true
+}
+
+// has reports whether a node is counted, or is no member.
+func (t *Tally) has(id NodeID) bool {
+	member := false
+	for i, c := range t.configs {
+		if p, ok := c.Place(id); ok {
+			if t.in(i).Has(p) {
+				return true
+			}
+			member = true
+		}
+	}
+	return !member
+}
+
+// minimal reports whether t, which has a read quorum, has none without any of
+// nodes.
+func (t *Tally) minimal(nodes []NodeID) bool {
+	for _, id := range nodes {
+		if t.spares(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// spares reports whether t has a read quorum without a node.
+func (t *Tally) spares(id NodeID) bool {
+	for i, c := range t.configs {
+		s := *t.in(i)
+		if p, ok := c.Place(id); ok {
+			s = s.Minus(Set{}.Add(p))
+		}
+		if !c.IsRead(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// remove takes a node out.
+func (t *Tally) remove(id NodeID) {
+	for i, c := range t.configs {
+		if p, ok := c.Place(id); ok {
+			s := t.in(i)
+			*s = s.Minus(Set{}.Add(p))
+		}
+	}
+}
+
+// readQuorumOf is ReadQuorum where nodes must be left out of its results.
+func (cs Configurations) readQuorumOf(order []NodeID) (first, spare []NodeID) {
+	var t, all Tally
+	t.Begin(cs)
+	all.Begin(cs)
+	nodes := make([]NodeID, 0, len(order)) // members, once each
+	chosen := 0
+	for _, id := range order {
+		if !all.grow(id) {
+			continue
+		}
+		nodes = append(nodes, id)
+		if chosen == 0 {
+			if t.Add(id); t.HasRead() {
+				chosen = len(nodes)
+			}
+		}
+	}
+	if chosen == 0 {
+		return nodes, nil
+	}
+	needed := make([]bool, chosen)
+	for i := chosen - 1; i >= 0; i-- {
+		if needed[i] = !t.spares(nodes[i]); !needed[i] {
+			t.remove(nodes[i])
+		}
+	}
+	for i, id := range nodes {
+		if i < chosen && needed[i] {
+			first = append(first, id)
+		} else {
+			spare = append(spare, id)
+		}
+	}
+	return first, spare
+}
