@@ -84,7 +84,7 @@ type pageOf struct {
 	page *Page
 }
 
-// pages asks all members for a page until a read quorum has answered.
+// pages asks for a page until a read quorum has answered.
 func (r *Registers) pages(e env.Env, req *List) ([]pageOf, error) {
 	p := phase{name: "list", rules: r.Rules}
 	var pages []pageOf
@@ -101,6 +101,7 @@ func (r *Registers) pages(e env.Env, req *List) ([]pageOf, error) {
 		pages = append(pages, pageOf{from, page})
 		return true
 	}
+	p.prefer(e, r.Configurations)
 	err := p.run(e, r.Configurations, req, accept, p.answered.HasRead, p.refused.LeavesRead)
 	return pages, err
 }

@@ -18,6 +18,9 @@ const (
 	LargestMaxValue = 8 << 20
 	// MaxPage is how many keys a node puts into one page of a list.
 	MaxPage = 1000
+	// DefaultInline is how large a value may be that every member of a read
+	// quorum sends. A larger one is sent by one of them.
+	DefaultInline = 16 << 10
 )
 
 // Check returns an error when k is empty or too long.
@@ -70,7 +73,17 @@ type Get struct {
 	Key Key
 	// TagOnly leaves the value out of the answer.
 	TagOnly bool
+	// ValueLimit is the size in bytes of the largest value that the answer may
+	// have; a larger one is left out. 0: no limit.
+	ValueLimit int
+
+	// expect is the size of the value that is known to be there, 0 if none is.
+	// It stays with the asker.
+	expect int
 }
+
+// AnswerBytes implements env.Bulky.
+func (m *Get) AnswerBytes() int { return m.expect }
 
 // GetAck answers a Get. A zero Tag: never written here.
 type GetAck struct {
@@ -78,6 +91,9 @@ type GetAck struct {
 	// Confirmed: the put phase of this tag has ended in every active
 	// configuration, and whoever ran it said so afterwards.
 	Confirmed bool
+	// Omitted is the size in bytes of the record's value if it was left out
+	// because it is larger than ValueLimit, and else 0.
+	Omitted int
 }
 
 // Put asks a replica to store a record if its tag is larger than what the

@@ -16,13 +16,20 @@ type Registers struct {
 	Configurations quorum.Configurations
 	// MaxValue is the largest value in bytes.
 	MaxValue int
-	Rules    Rules
+	// Inline is the largest value in bytes that a read takes from each member
+	// that it asks. A larger one is sent by one of them. 0: DefaultInline.
+	Inline int
+	Rules  Rules
 }
 
-// A phase is one request to all members and the tally of what comes back. It
-// ends when what answered contains a quorum of every configuration (R2).
+// A phase is one request to members and the tally of what comes back. It ends
+// when what answered contains a quorum of every configuration (R2). A put phase
+// asks all. A get phase asks first a read quorum, of those that are expected to
+// answer soonest, and the spare if that won't do (R2).
 type phase struct {
 	name     string
+	first    []quorum.NodeID
+	spare    []quorum.NodeID
 	answered quorum.Tally
 	refused  quorum.Tally
 	refusals []refusedBy
@@ -36,10 +43,22 @@ type refusedBy struct {
 	copies  int // of the request, handed to the transport in all
 }
 
-// run asks every member, and calls accept with each answer that isn't a
-// refusal. accept reports whether the answer is one that the phase asked for.
-// The phase ends when complete says so, or when the members that haven't
-// refused can't make it complete (possible).
+// prefer makes the phase one that asks a read quorum first.
+func (p *phase) prefer(e env.Env, cs quorum.Configurations) {
+	p.first, p.spare = cs.ReadQuorum(e.Nearest(cs.Members()))
+	if p.rules.WaitForAll {
+		p.first, p.spare = cs.Members(), nil
+	}
+}
+
+// run asks first, and spare if need be, and calls accept with each answer that
+// isn't a refusal. accept reports whether the answer is one that the phase
+// asked for. The phase ends when complete says so, or when the members that
+// haven't refused can't make it complete (possible).
+//
+// The kernel brings in the spare when first is late or out of reach. That an
+// answer is no help is for the phase to notice: a member that has refused has
+// answered, and nobody waits for it (R2).
 func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept func(from quorum.NodeID, answer env.Message) bool,
 	complete func() bool, possible func() bool) error {
 
@@ -49,15 +68,18 @@ func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept
 	if p.rules.WaitForAll {
 		complete = p.answered.HasAll
 	}
-	err := e.Ask(cs.Members(), req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
+	err := e.AskSome(p.first, p.spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
 		if refused, ok := answer.(*env.Refused); ok {
 			p.refuse(from, refused)
 			if hopeless = !possible(); hopeless {
 				p.countCopies(c)
+				return true
 			}
-			return hopeless
+			p.bringIn(c)
+			return false
 		}
 		if !accept(from, answer) {
+			p.bringIn(c)
 			return false // not an answer to this: the node counts as silent
 		}
 		p.answered.Add(from)
@@ -75,6 +97,13 @@ func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept
 	}
 	p.sent = true
 	return nil
+}
+
+// bringIn asks the spare.
+func (p *phase) bringIn(c env.Conversation) {
+	if !p.rules.KeepSpares {
+		c.Add(p.spare...)
+	}
 }
 
 func (p *phase) refuse(from quorum.NodeID, refused *env.Refused) {
@@ -128,57 +157,10 @@ func (p *phase) blame(q *QuorumError) error {
 	return q
 }
 
-// found is what a get phase yields: the largest record, and whether a put of
-// it could add nothing.
-type found struct {
-	record  Record
-	settled bool
-}
-
-// get runs a get phase: the largest record among those of a read quorum.
-//
-// Settled is what the one-round read hangs on (R2, S3): the members that hold
-// the maximum contain a *write* quorum of every configuration, or one of them
-// knows that its put phase has ended, or it is the initial state, which every
-// member holds. Only durable copies count, and only those are shown (see
-// Replica.get).
-func (r *Registers) get(e env.Env, key Key, tagOnly bool) (found, error) {
-	var (
-		p         = phase{name: "get", rules: r.Rules}
-		f         found
-		holders   quorum.Tally
-		confirmed bool
-	)
-	holders.Begin(r.Configurations)
-	accept := func(from quorum.NodeID, answer env.Message) bool {
-		ack, ok := answer.(*GetAck)
-		if !ok {
-			return false
-		}
-		switch ack.Record.Tag.Compare(f.record.Tag) {
-		case +1:
-			f.record, confirmed = ack.Record, ack.Confirmed
-			holders.Clear()
-			holders.Add(from)
-		case 0:
-			confirmed = confirmed || ack.Confirmed
-			holders.Add(from)
-		}
-		return true
-	}
-	err := p.run(e, r.Configurations, &Get{Key: key, TagOnly: tagOnly}, accept, p.answered.HasRead, p.refused.LeavesRead)
-	if err != nil {
-		return found{}, err
-	}
-	f.settled = f.record.Tag.IsZero() || confirmed || holders.HasWrite() ||
-		r.Rules.FastOnReadQuorum && holders.HasRead()
-	return f, nil
-}
-
 // put runs a put phase. It reports whether a copy of the put may have reached
 // a member, which is so whenever it succeeds.
 func (r *Registers) put(e env.Env, key Key, record Record) (sent bool, err error) {
-	p := phase{name: "put", rules: r.Rules}
+	p := phase{name: "put", first: r.Configurations.Members(), rules: r.Rules}
 	accept := func(_ quorum.NodeID, answer env.Message) bool {
 		_, ok := answer.(*PutAck)
 		return ok

@@ -91,8 +91,12 @@ func newRandomRun(t *testing.T, seed uint64, rules replica.Rules) *randomRun {
 		t.Fatal(err)
 	}
 	r.registers = &abd.Registers{Configurations: quorum.Configurations{c}, MaxValue: 100, Rules: rules.ABD}
+	if r.draw(3) == 0 {
+		r.registers.Inline = 1 // of a value with more digits only the size is sent at first
+	}
 	r.world = sim.New(sim.Config{
-		Seed: seed,
+		Seed:  seed,
+		Hedge: time.Duration(1+r.draw(100)) * time.Millisecond,
 		Link: func(_, _ quorum.NodeID) sim.Link {
 			return sim.Link{
 				Delay:     sim.Table(time.Millisecond, 2*time.Millisecond, 5*time.Millisecond, 100*time.Millisecond),

@@ -72,13 +72,17 @@ func (r *Replica) get(m *Get) (env.Message, env.Position, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if m.TagOnly {
+	omitted := 0
+	switch size := len(rec.Value); {
+	case m.TagOnly:
 		rec.Value = nil
+	case m.ValueLimit > 0 && size > m.ValueLimit:
+		rec.Value, omitted = nil, size
 	}
 	if r.rules.RevealUnsynced {
 		pos = 0
 	}
-	return &GetAck{Record: rec, Confirmed: r.confirmed.has(m.Key, rec.Tag)}, pos, nil
+	return &GetAck{Record: rec, Confirmed: r.confirmed.has(m.Key, rec.Tag), Omitted: omitted}, pos, nil
 }
 
 // put stores the record if its tag is larger than the stored one, and acks

@@ -9,6 +9,19 @@ type Rules struct {
 	// FastOnReadQuorum: the one-round read is judged on a read quorum of
 	// holders instead of a write quorum.
 	FastOnReadQuorum bool
+	// FastOnAsked: it is judged on those that were asked first.
+	FastOnAsked bool
+	// KeepSpares: a refusal, or an answer to something else, brings in nobody.
+	KeepSpares bool
+	// ValueFromAnyone: a value that was left out is taken from whoever sends
+	// one.
+	ValueFromAnyone bool
+	// TrustSecondAnswer: when the value that was left out comes under a larger
+	// tag, that is taken to be as settled as the one before.
+	TrustSecondAnswer bool
+	// WaitForHolder: a value that was left out is waited for, whoever else
+	// answers.
+	WaitForHolder bool
 	// NewTagOnRetry: an operation that is tried again chooses another tag.
 	NewTagOnRetry bool
 	// ConfirmEarly: a tag is called confirmed before its put phase ended.

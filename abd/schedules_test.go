@@ -122,6 +122,7 @@ func breakRule(t *testing.T, name string) (node replica.Rules, kernel sim.Rules)
 //	read p k
 //	list p prefix n  all pages of n keys
 //	retry p          the last write of p once more, under its handle
+//	inline 4         from now on values of more bytes are sent by one member
 //	work p k n       n operations one after the other, every second a write
 //	permutations     see the method
 type schedule struct {
@@ -168,6 +169,13 @@ func (s *schedule) do(block string) string {
 		return s.cluster(words[1], words[2:])
 	case "permutations":
 		return s.permutations()
+	case "inline":
+		n, err := strconv.Atoi(words[1])
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.registers.Inline = n
+		return ""
 	}
 	return s.script.Do(block)
 }

@@ -45,28 +45,23 @@ func (t *Tally) grow(id NodeID) bool {
 }
 
 // allNew reports whether all nodes are members that weren't counted, each there
-// once. It leaves t as it was.
+// once.
 func (t *Tally) allNew(nodes []NodeID) bool {
 	for i, id := range nodes {
-		if t.has(id) || slices.Contains(nodes[:i], id) {
+		if t.Has(id) || !t.isMember(id) || slices.Contains(nodes[:i], id) {
 			return false
 		}
 	}
 	return true
 }
 
-// has reports whether a node is counted, or is no member.
-func (t *Tally) has(id NodeID) bool {
-	member := false
-	for i, c := range t.configs {
-		if p, ok := c.Place(id); ok {
-			if t.in(i).Has(p) {
-				return true
-			}
-			member = true
+func (t *Tally) isMember(id NodeID) bool {
+	for _, c := range t.configs {
+		if _, ok := c.Place(id); ok {
+			return true
 		}
 	}
-	return !member
+	return false
 }
 
 // minimal reports whether t, which has a read quorum, has none without any of

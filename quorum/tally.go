@@ -79,6 +79,16 @@ func (t *Tally) Add(id NodeID) {
 	}
 }
 
+// Has reports whether a node is counted.
+func (t *Tally) Has(id NodeID) bool {
+	for i, c := range t.configs {
+		if p, ok := c.Place(id); ok {
+			return t.in(i).Has(p)
+		}
+	}
+	return false
+}
+
 // HasRead reports whether t contains a read quorum of every configuration.
 func (t *Tally) HasRead() bool {
 	for i, c := range t.configs {

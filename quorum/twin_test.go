@@ -431,6 +431,12 @@ func checkTally(t failer, tally *quorum.Tally, configs quorum.Configurations, mo
 	write := func(w twin, mask uint) bool { return w.write[mask] }
 	whole := func(w twin, mask uint) bool { return mask == uint(len(w.read)-1) }
 	some := len(configs) > 0
+	for _, id := range append([]quorum.NodeID{"stranger"}, configs.Members()...) {
+		want := slices.Contains(model.counted, id) && slices.Contains(configs.Members(), id)
+		if got := tally.Has(id); got != want {
+			t.Fatalf("%v with %v: Has(%s) = %v, want %v", configs, model.counted, id, got, want)
+		}
+	}
 	for _, p := range []struct {
 		name      string
 		got, want bool

@@ -18,12 +18,15 @@ func (w *World) Describe(m env.Message) string {
 		if m.TagOnly {
 			return fmt.Sprintf("get-tag %s", m.Key)
 		}
+		if m.AnswerBytes() > 0 {
+			return fmt.Sprintf("get-value %s", m.Key)
+		}
 		return fmt.Sprintf("get %s", m.Key)
 	case *abd.GetAck:
 		if m.Confirmed {
-			return fmt.Sprintf("get-ack %s confirmed", w.RecordText(m.Record))
+			return fmt.Sprintf("get-ack %s%s confirmed", w.RecordText(m.Record), omitted(m))
 		}
-		return fmt.Sprintf("get-ack %s", w.RecordText(m.Record))
+		return fmt.Sprintf("get-ack %s%s", w.RecordText(m.Record), omitted(m))
 	case *abd.Put:
 		return fmt.Sprintf("put %s %s", m.Key, w.RecordText(m.Record))
 	case *abd.PutAck:
@@ -50,6 +53,14 @@ func (w *World) Describe(m env.Message) string {
 	}
 	name := fmt.Sprintf("%T", m)
 	return strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
+}
+
+// omitted says how large a value is that was left out.
+func omitted(m *abd.GetAck) string {
+	if m.Omitted == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d bytes)", m.Omitted)
 }
 
 // RecordText returns a record as "tag=value", "tag deleted", or "0" when the

@@ -27,8 +27,13 @@ type Narrow func(asker *Process, req env.Message) (quorum.Configurations, Need)
 // Needs returns what the phases of registers need: a Narrow is that and a set
 // of configurations.
 func Needs(req env.Message) Need {
-	switch req.(type) {
-	case *abd.Get, *abd.List:
+	switch req := req.(type) {
+	case *abd.Get:
+		if req.AnswerBytes() > 0 {
+			return NeedNothing // it is for a value, and any holder has that
+		}
+		return NeedRead
+	case *abd.List:
 		return NeedRead
 	case *abd.Put:
 		return NeedWrite

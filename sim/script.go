@@ -35,6 +35,8 @@ import (
 //	clock p 1h        its clock jumps, back with a minus
 //	clock p 200ppm    its clock goes so much faster from now on
 //	limit p 5s        operations that p begins from now on end after that much
+//	nearest p c a b   c, a and b, in this order, come before all others for p:
+//	                  whom it asks first. Otherwise nodes come as they are given
 //	gray p 2s         everything to p and from it takes so much longer; 0s ends it
 //	break p a         the connection between the two breaks
 //	tear a            kill it in the middle of a write of its disk
@@ -87,13 +89,14 @@ type Script struct {
 	flowing bool
 	link    Link                       // what every way is like
 	limits  map[*Process]time.Duration // of operations
+	nearest map[*Process][]quorum.NodeID
 	saved   map[*Process]*Disk
 }
 
 // ScriptConfig says what a script works with.
 type ScriptConfig struct {
-	// World is what the world is like. Its Link, Sync, Intercept, Observe and
-	// Trace are the script's own.
+	// World is what the world is like. Its Link, Sync, Nearest, Intercept,
+	// Observe and Trace are the script's own.
 	World Config
 	// Boot builds the steppers of nodes.
 	Boot Boot
@@ -126,9 +129,11 @@ const scriptSettleLimit = 10_000
 // NewScript returns a script over an empty world.
 func NewScript(cfg ScriptConfig) *Script {
 	now := Constant(0)
-	s := &Script{cfg: cfg, link: Link{Delay: now}, limits: make(map[*Process]time.Duration), saved: make(map[*Process]*Disk)}
+	s := &Script{cfg: cfg, link: Link{Delay: now}, limits: make(map[*Process]time.Duration),
+		nearest: make(map[*Process][]quorum.NodeID), saved: make(map[*Process]*Disk)}
 	cfg.World.Link = func(_, _ quorum.NodeID) Link { return s.link }
 	cfg.World.Sync = func(quorum.NodeID) Delay { return now }
+	cfg.World.Nearest = s.order
 	cfg.World.Intercept = s.intercept
 	cfg.World.Observe = s.observe
 	cfg.World.Trace = func(on *Process, e env.Event) {
@@ -204,6 +209,22 @@ func (s *Script) flush() {
 	}
 	fmt.Fprintf(&s.out, ": %s\n", s.cfg.Describe(first.Message))
 	s.sending = s.sending[:0]
+}
+
+// order is what the Nearest of an Env returns.
+func (s *Script) order(asker *Process, nodes []quorum.NodeID) []quorum.NodeID {
+	var order []quorum.NodeID
+	for _, id := range s.nearest[asker] {
+		if slices.Contains(nodes, id) {
+			order = append(order, id)
+		}
+	}
+	for _, id := range nodes {
+		if !slices.Contains(order, id) {
+			order = append(order, id)
+		}
+	}
+	return order
 }
 
 func (s *Script) intercept(Transit) Fate {

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"atoll/abd"
+	"atoll/quorum"
 )
 
 // Commands about one process, and about one node.
 const (
-	processCommands = "crash powerloss restart cancel pause resume limit clock gray"
+	processCommands = "crash powerloss restart cancel pause resume limit clock gray nearest"
 	nodeCommands    = "stall sync disk slowdisk failsync damage misdirect fill free tear lose save restore"
 )
 
@@ -26,6 +27,11 @@ func (s *Script) processFault(name string, p *Process, args []string) error {
 		p.Resume()
 	case "limit":
 		return s.duration(args, func(d time.Duration) { s.limits[p] = d })
+	case "nearest":
+		s.nearest[p] = nil
+		for _, id := range args {
+			s.nearest[p] = append(s.nearest[p], quorum.NodeID(id))
+		}
 	case "clock":
 		return s.clock(p, args)
 	case "gray":

@@ -93,7 +93,8 @@ func (w *real) open(t *testing.T, number int, dir string, folder *identity.Folde
 	}
 	members := folder.Configuration.Members()
 	c := &realClient{number: number, counted: w.counted, members: members, up: make(chan quorum.NodeID, len(members))}
-	c.runtime = live.New(live.Config{Network: c})
+	// How fast nodes are decides whom it asks, and must not decide how many.
+	c.runtime = live.New(live.Config{Network: c, HedgeLeast: patience, ProbeEvery: patience})
 	t.Cleanup(c.runtime.Stop)
 	c.transport, err = transport.New(transport.Config{Credentials: credentials, Handler: c, Addresses: func(id quorum.NodeID) []string {
 		m, _ := folder.Cluster.Member(id)

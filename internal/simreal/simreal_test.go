@@ -64,7 +64,7 @@ func read(client int, key abd.Key, want string) step {
 	return step{fmt.Sprintf("client %d reads %s", client, key), client, func(e env.Env, c scenario.Client) error {
 		r, err := c.Read(e, key)
 		if err == nil && (r.Absent() != (want == "") || string(r.Value) != want) {
-			err = fmt.Errorf("read %q (absent: %v), want %q", r.Value, r.Absent(), want)
+			err = fmt.Errorf("read %.20q (absent: %v), want %.20q", r.Value, r.Absent(), want)
 		}
 		return err
 	}}
@@ -72,7 +72,7 @@ func read(client int, key abd.Key, want string) step {
 
 func write(client int, key abd.Key, value string) step {
 	op := abd.Operation{Key: key, Value: []byte(value), Delete: value == ""}
-	return step{fmt.Sprintf("client %d writes %q to %s", client, value, key), client, func(e env.Env, c scenario.Client) error {
+	return step{fmt.Sprintf("client %d writes %.20q to %s", client, value, key), client, func(e env.Env, c scenario.Client) error {
 		_, err := c.Write(e, op)
 		return err
 	}}
@@ -99,6 +99,9 @@ func list(client int, want ...abd.Key) step {
 	}}
 }
 
+// large is a value that one member sends.
+var large = strings.Repeat("v", abd.DefaultInline+1)
+
 // workload is what is run in both worlds. Each key has one writer, so that
 // every algorithm can run it.
 func workload() []step {
@@ -120,6 +123,8 @@ func workload() []step {
 		list(1, "a", "b", "c"),
 		read(1, "c", "five"),
 		read(1, "d", ""),
+		write(1, "e", large),
+		read(0, "e", large),
 	}
 }
 

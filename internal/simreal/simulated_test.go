@@ -35,7 +35,8 @@ func newSimulated(t *testing.T, s setting) *simulated {
 	told := scenario.Cluster{ID: "simulated", Configurations: quorum.Configurations{c}, MaxValue: abd.DefaultMaxValue}
 	w := &simulated{counted: newCounts()}
 	w.w = sim.New(sim.Config{
-		Seed: 1,
+		Seed:  1,
+		Hedge: patience,
 		Link: func(_, _ quorum.NodeID) sim.Link {
 			return sim.Link{Delay: sim.Uniform(time.Millisecond, 5*time.Millisecond), Ordered: true}
 		},

@@ -8,9 +8,10 @@ import (
 )
 
 func encodeGet(e *Encoder, m *abd.Get) {
-	e.array(2)
+	e.array(3)
 	e.key("key", m.Key)
 	e.bool(m.TagOnly)
+	e.count("valueLimit", int64(m.ValueLimit), math.MaxInt32)
 }
 
 func decodeGet(d *Decoder) *abd.Get {
@@ -19,14 +20,18 @@ func decodeGet(d *Decoder) *abd.Get {
 	if n > 1 {
 		m.TagOnly = d.bool("tagOnly")
 	}
-	d.end(n - 2)
+	if n > 2 {
+		m.ValueLimit = int(d.count("valueLimit", math.MaxInt32))
+	}
+	d.end(n - 3)
 	return m
 }
 
 func encodeGetAck(e *Encoder, m *abd.GetAck) {
-	e.array(2)
+	e.array(3)
 	encodeRecord(e, &m.Record)
 	e.bool(m.Confirmed)
+	e.count("omitted", int64(m.Omitted), abd.LargestMaxValue)
 }
 
 func decodeGetAck(d *Decoder) *abd.GetAck {
@@ -35,7 +40,10 @@ func decodeGetAck(d *Decoder) *abd.GetAck {
 	if n > 1 {
 		m.Confirmed = d.bool("confirmed")
 	}
-	d.end(n - 2)
+	if n > 2 {
+		m.Omitted = int(d.count("omitted", abd.LargestMaxValue))
+	}
+	d.end(n - 3)
 	return m
 }
 

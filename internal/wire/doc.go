@@ -22,8 +22,8 @@
 //
 //	 1  Hello         version cluster node bulk*
 //	 2  env.Refused   reason text*
-//	16  abd.Get       key tagOnly*
-//	17  abd.GetAck    record confirmed*
+//	16  abd.Get       key tagOnly* valueLimit*
+//	17  abd.GetAck    record confirmed* omitted*
 //	18  abd.Put       key record
 //	19  abd.PutAck    (none)
 //	20  abd.Confirm   key tag
@@ -93,5 +93,8 @@
 //
 // # History
 //
-//	version 1   atoll/1   the messages above
+//	version 1   atoll/1   the messages above, but for valueLimit and omitted,
+//	                      which were added at the end of Get and GetAck: a Get
+//	                      without the one has no limit, and a node that skips
+//	                      it sends every value whole, so omits nothing
 package wire

@@ -54,9 +54,11 @@ func samples() []sample {
 
 		{"get", 1, &abd.Get{Key: "color"}},
 		{"get of the tag only", 1 << 40, &abd.Get{Key: anyBytes, TagOnly: true}},
+		{"get of a small value", 300, &abd.Get{Key: "color", ValueLimit: abd.DefaultInline}},
 		{"get-ack", 1, &abd.GetAck{Record: abd.Record{Tag: tag, Value: []byte("blue")}, Confirmed: true}},
 		{"get-ack, never written", 1, &abd.GetAck{}},
 		{"get-ack, empty value", 1, &abd.GetAck{Record: abd.Record{Tag: tag}}},
+		{"get-ack, large value", 300, &abd.GetAck{Record: abd.Record{Tag: tag}, Omitted: abd.LargestMaxValue}},
 		{"get-ack, deleted", 127, &abd.GetAck{Record: abd.Record{Tag: tag, Deleted: true}}},
 		{"put", 128, &abd.Put{Key: "color", Record: abd.Record{Tag: tag, Value: []byte{0, 0xff, '\n'}}}},
 		{"put of a tombstone", 256, &abd.Put{Key: "color", Record: abd.Record{Tag: largest, Deleted: true}}},

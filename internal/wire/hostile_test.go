@@ -193,7 +193,10 @@ func TestBadFields(t *testing.T) {
 		{"too many addresses", "addresses", description([]any{}, []any{[]any{"n1", "", repeat("a:1", wire.MaxAddresses+1)}}, 1)},
 		{"values beyond what any cluster takes", "maxValue", description([]any{}, []any{}, abd.LargestMaxValue+1)},
 		{"trailing element in a frame is cut", "skipped field", pack(t, wire.KindGet, 1, []any{[]byte("k"), false}, raw(0xda, 0xff, 0xff))},
-		{"a code that isn't", "skipped field", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, raw(0xc1)})},
+		{"a code that isn't", "skipped field", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, 0, raw(0xc1)})},
+		{"value limit is a bool", "valueLimit", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, true})},
+		{"value limit beyond its type", "valueLimit", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, uint64(1) << 31})},
+		{"omitted beyond what any cluster takes", "omitted", pack(t, wire.KindGetAck, 1, []any{record, false, abd.LargestMaxValue + 1})},
 		{"bytes behind the frame", "frame", append(pack(t, wire.KindPut, 1, []any{[]byte("k"), record}), 0)},
 	} {
 		bad := wantFormatError(t, c.body)

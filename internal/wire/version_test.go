@@ -102,12 +102,15 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		full   env.Message
 		fields int
 		least  int
-		short  env.Message // with the fields beyond least at zero
+		short  []env.Message // with least fields, one more, and so on: the others are zero
 	}{
-		{&wire.Hello{Version: 1, Cluster: "c", Node: "n1", Bulk: true}, 4, 3, &wire.Hello{Version: 1, Cluster: "c", Node: "n1"}},
-		{&env.Refused{Reason: env.ReasonFull, Text: "t"}, 2, 1, &env.Refused{Reason: env.ReasonFull}},
-		{&abd.Get{Key: "k", TagOnly: true}, 2, 1, &abd.Get{Key: "k"}},
-		{&abd.GetAck{Record: record, Confirmed: true}, 2, 1, &abd.GetAck{Record: record}},
+		{&wire.Hello{Version: 1, Cluster: "c", Node: "n1", Bulk: true}, 4, 3, []env.Message{
+			&wire.Hello{Version: 1, Cluster: "c", Node: "n1"}}},
+		{&env.Refused{Reason: env.ReasonFull, Text: "t"}, 2, 1, []env.Message{&env.Refused{Reason: env.ReasonFull}}},
+		{&abd.Get{Key: "k", TagOnly: true, ValueLimit: 9}, 3, 1, []env.Message{
+			&abd.Get{Key: "k"}, &abd.Get{Key: "k", TagOnly: true}}},
+		{&abd.GetAck{Record: record, Confirmed: true, Omitted: 9}, 3, 1, []env.Message{
+			&abd.GetAck{Record: record}, &abd.GetAck{Record: record, Confirmed: true}}},
 		{&abd.Put{Key: "k", Record: record}, 2, 2, nil},
 		{&abd.PutAck{}, 0, 0, nil},
 		{&abd.Confirm{Key: "k", Tag: tag}, 2, 2, nil},
@@ -144,8 +147,9 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 				wantFormatError(t, shorter)
 				continue
 			}
-			if _, m, err := wire.DecodeFrame(shorter); err != nil || !reflect.DeepEqual(m, c.short) {
-				t.Errorf("%T with %d fields: %+v, %v, want %+v", c.full, n, m, err, c.short)
+			want := c.short[n-c.least]
+			if _, m, err := wire.DecodeFrame(shorter); err != nil || !reflect.DeepEqual(m, want) {
+				t.Errorf("%T with %d fields: %+v, %v, want %+v", c.full, n, m, err, want)
 			}
 		}
 	}

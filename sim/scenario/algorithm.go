@@ -70,6 +70,9 @@ type Traits struct {
 	// is no bound. ListRounds is for a list of n keys.
 	ReadRounds, WriteRounds int
 	ListRounds              func(n int) int
+	// FetchRounds are how many more a read takes when values are larger than
+	// abd.DefaultInline.
+	FetchRounds int
 	// Settles: when an operation ends, its tag or a larger one is durable on a
 	// write quorum. It needs Tags.
 	Settles bool

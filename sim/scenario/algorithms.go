@@ -24,7 +24,7 @@ func (ABD) About() string {
 
 // Traits implements Algorithm.
 func (ABD) Traits() Traits {
-	return Traits{Tags: true, Settles: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, Needs: sim.Needs,
+	return Traits{Tags: true, Settles: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, FetchRounds: 1, Needs: sim.Needs,
 		Rules: slices.DeleteFunc(RuleNames(), func(name string) bool { return !strings.HasPrefix(name, abdRules) })}
 }
 
@@ -58,7 +58,11 @@ func (WriteBack) About() string { return "as abd, with reads that always write b
 func (WriteBack) Traits() Traits {
 	t := ABD{}.Traits()
 	t.Rules = slices.DeleteFunc(t.Rules, func(name string) bool {
-		return name == "abd.NoWriteBack" || name == "abd.FastOnReadQuorum"
+		switch name {
+		case "abd.NoWriteBack", "abd.FastOnReadQuorum", "abd.FastOnAsked", "abd.ValueFromAnyone", "abd.TrustSecondAnswer", "abd.WaitForHolder":
+			return true
+		}
+		return false
 	})
 	return t
 }

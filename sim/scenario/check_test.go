@@ -168,7 +168,7 @@ func TestFaultsHappen(t *testing.T) {
 		{Do: "isolate", On: three, To: []string{"p*"}},
 		{Do: "disconnect", On: three},
 		{Do: "break", On: three, To: []string{"p*"}},
-		{Do: "slow", On: all, To: []string{"p*"}, N: 100},
+		{Do: "slow", On: all, To: []string{"p*"}, N: 200},
 		{Do: "gray", On: all, N: 100},
 		{Do: "lossy", On: all, To: []string{"p*"}, N: 1_000_000},
 		{Do: "stall", On: three},

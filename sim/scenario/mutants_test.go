@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/abd"
 	"atoll/sim/scenario"
 )
 
@@ -14,6 +15,8 @@ import (
 // each has a schedule in abd/testdata that kills it.
 var scripted = map[string]string{
 	"sim.ReuseIDs":      "a client must die in the middle of the first write of two lives running (schedule 2)",
+	"abd.KeepSpares":    "nothing may be late but what was refused: the kernel asks the spares anyway (21-flipped-bits)",
+	"abd.WaitForHolder": "who alone holds a tag must die between saying so and sending the value (large-value-holder-dies)",
 	"abd.TrustRefusals": "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
 }
 
@@ -21,6 +24,8 @@ var scripted = map[string]string{
 func worldOf(t *testing.T, rule string) scenario.Scenario {
 	s := builtin(t, "registers")
 	switch rule {
+	case "abd.ValueFromAnyone", "abd.TrustSecondAnswer":
+		s.ValueSize = abd.DefaultInline + 1
 	case "abd.MergeWholePages":
 		s = builtin(t, "lists")
 	case "sim.TrustTorn":

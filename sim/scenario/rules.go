@@ -31,6 +31,16 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.abd().NoWriteBack }},
 		{"abd.FastOnReadQuorum", "the one-round read is judged on a read quorum of holders instead of a write quorum",
 			func(m *Mutants) *bool { return &m.abd().FastOnReadQuorum }},
+		{"abd.FastOnAsked", "the one-round read is judged on those that were asked first",
+			func(m *Mutants) *bool { return &m.abd().FastOnAsked }},
+		{"abd.KeepSpares", "a refusal, or an answer to something else, brings in nobody",
+			func(m *Mutants) *bool { return &m.abd().KeepSpares }},
+		{"abd.ValueFromAnyone", "a value that was left out is taken from whoever sends one",
+			func(m *Mutants) *bool { return &m.abd().ValueFromAnyone }},
+		{"abd.TrustSecondAnswer", "a value that comes under a larger tag is taken to be as settled as the one that was left out",
+			func(m *Mutants) *bool { return &m.abd().TrustSecondAnswer }},
+		{"abd.WaitForHolder", "a value that was left out is waited for, whoever else answers",
+			func(m *Mutants) *bool { return &m.abd().WaitForHolder }},
 		{"abd.NewTagOnRetry", "an operation that is tried again chooses another tag",
 			func(m *Mutants) *bool { return &m.abd().NewTagOnRetry }},
 		{"abd.ConfirmEarly", "a tag is called confirmed before its put phase has ended",
@@ -79,6 +89,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.World.BootEmpty }},
 		{"sim.NeverResend", "what was lost isn't sent again",
 			func(m *Mutants) *bool { return &m.World.NeverResend }},
+		{"sim.NeverHedge", "spares aren't asked when those before them are late",
+			func(m *Mutants) *bool { return &m.World.NeverHedge }},
 	}
 }
 

@@ -149,6 +149,7 @@ func newRun(p Plan, o Options) (*run, error) {
 		Sync:        func(quorum.NodeID) sim.Delay { return sync },
 		ResendFirst: time.Duration(r.s.Network.ResendFirst),
 		ResendMost:  time.Duration(r.s.Network.ResendMost),
+		Hedge:       2 * r.figures.DelayBound, // there and back; zero is the default
 		Observe:     r.observe,
 		Rules:       r.mutants.World,
 	}
@@ -172,6 +173,10 @@ func (r *run) roundBounds() [kinds]int {
 	b := [kinds]int{Read: r.traits.ReadRounds, Write: r.traits.WriteRounds, Delete: r.traits.WriteRounds}
 	if r.traits.ListRounds != nil {
 		b[List] = r.traits.ListRounds(r.s.Keys)
+	}
+	if r.s.ValueSize > abd.DefaultInline {
+		b[Read] += r.traits.FetchRounds
+		b[List] += r.traits.FetchRounds * r.s.Keys
 	}
 	set := func(k Kind, most int) {
 		if most > 0 {

@@ -58,7 +58,7 @@ func TestAWrongAlgorithm(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := builtin(t, "quiet")
-			for seed := range uint64(5) {
+			for seed := range uint64(40) {
 				r := mustRun(t, s.Draw(seed), scenario.Options{Algorithm: sloppy{traits: c.traits}})
 				if r.Violation == nil {
 					continue

@@ -1,0 +1,155 @@
+package abd
+
+import (
+	"slices"
+
+	"atoll/env"
+	"atoll/quorum"
+)
+
+// found is what a get phase yields: the largest record, and whether a put of
+// it could add nothing.
+type found struct {
+	record  Record
+	settled bool
+}
+
+// gathered is what answers to gets have shown so far.
+type gathered struct {
+	record    Record
+	omitted   int // the size of its value, if that isn't there yet
+	confirmed bool
+	holders   quorum.Tally    // of the record's tag
+	sources   []quorum.NodeID // those of them that have left its value out
+}
+
+// add takes one more answer.
+func (g *gathered) add(from quorum.NodeID, ack *GetAck) {
+	switch ack.Record.Tag.Compare(g.record.Tag) {
+	case +1:
+		g.record, g.omitted, g.confirmed = ack.Record, ack.Omitted, ack.Confirmed
+		g.sources = g.sources[:0]
+		g.holders.Clear()
+	case 0:
+		g.confirmed = g.confirmed || ack.Confirmed
+		if g.omitted > 0 && ack.Omitted == 0 {
+			g.record, g.omitted = ack.Record, 0
+		}
+	case -1:
+		return
+	}
+	g.holders.Add(from)
+	if ack.Omitted > 0 {
+		g.sources = append(g.sources, from)
+	}
+}
+
+// settled is what the one-round read hangs on (R2, S3): the members that hold
+// the maximum contain a *write* quorum of every configuration, or one of them
+// knows that its put phase has ended, or it is the initial state, which every
+// member holds. Only durable copies count, and only those are shown (see
+// Replica.get). That they are all of those that were asked says nothing.
+func (g *gathered) settled(rules Rules) bool {
+	return g.record.Tag.IsZero() || g.confirmed || g.holders.HasWrite() ||
+		rules.FastOnReadQuorum && g.holders.HasRead()
+}
+
+// heldBy reports whether all of nodes hold the maximum.
+func (g *gathered) heldBy(nodes []quorum.NodeID) bool {
+	return !slices.ContainsFunc(nodes, func(id quorum.NodeID) bool { return !g.holders.Has(id) })
+}
+
+// get runs a get phase: the largest record among those of a read quorum.
+func (r *Registers) get(e env.Env, key Key, tagOnly bool) (found, error) {
+	p := phase{name: "get", rules: r.Rules}
+	var g gathered
+	g.holders.Begin(r.Configurations)
+	accept := func(from quorum.NodeID, answer env.Message) bool {
+		ack, ok := answer.(*GetAck)
+		if !ok {
+			return false
+		}
+		g.add(from, ack)
+		return true
+	}
+	p.prefer(e, r.Configurations)
+	req := &Get{Key: key, TagOnly: tagOnly}
+	if !tagOnly {
+		req.ValueLimit = r.inline()
+	}
+	err := p.run(e, r.Configurations, req, accept, p.answered.HasRead, p.refused.LeavesRead)
+	switch {
+	case err != nil:
+		return found{}, err
+	case g.omitted > 0:
+		return r.fetch(e, key, &g)
+	}
+	return found{g.record, g.settled(r.Rules) || r.Rules.FastOnAsked && g.heldBy(p.first)}, nil
+}
+
+// inline is the limit for values in the answers of a get phase.
+func (r *Registers) inline() int {
+	if r.Inline > 0 {
+		return r.Inline
+	}
+	return DefaultInline
+}
+
+// fetch gets a value that a get phase hasn't brought, because it is large: one
+// of those that hold its record is asked for all of it, and the others when
+// that one is late (R2).
+//
+// It is a get phase once more, with the answers of the one before already
+// there. So whatever shows that tag or a larger one ends it, with a value that
+// was stored under the tag beside it, and is judged like any answer: a larger
+// tag is settled only if its own holders say so. If the holders die, nothing
+// will bring the value. Then a read quorum of this phase is enough by itself:
+// it meets every put that has ended, and so nobody has returned the record
+// that only those had who died.
+func (r *Registers) fetch(e env.Env, key Key, known *gathered) (found, error) {
+	p := phase{name: "get", rules: r.Rules}
+	p.first, p.spare = sources(e.Nearest(r.Configurations.Members()), known.sources)
+	settled := known.settled(r.Rules)
+	var own gathered
+	own.holders.Begin(r.Configurations)
+	accept := func(from quorum.NodeID, answer env.Message) bool {
+		ack, ok := answer.(*GetAck)
+		if !ok || ack.Omitted > 0 {
+			return false
+		}
+		own.add(from, ack)
+		known.add(from, ack)
+		if known.omitted > 0 && r.Rules.ValueFromAnyone {
+			known.record.Value, known.omitted = ack.Record.Value, 0
+		}
+		return true
+	}
+	complete := func() bool {
+		return known.omitted == 0 || p.answered.HasRead() && !r.Rules.WaitForHolder
+	}
+	req := &Get{Key: key, expect: known.omitted}
+	if err := p.run(e, r.Configurations, req, accept, complete, p.refused.LeavesRead); err != nil {
+		return found{}, err
+	}
+	if known.omitted > 0 {
+		known = &own
+	}
+	return found{known.record, known.settled(r.Rules) || r.Rules.TrustSecondAnswer && settled}, nil
+}
+
+// sources splits members, in the order in which they should be asked, into the
+// first of those that hold what is wanted, and the others: holders, then the
+// rest.
+func sources(order, holders []quorum.NodeID) (first, spare []quorum.NodeID) {
+	all := slices.Clone(order)
+	slices.SortStableFunc(all, func(a, b quorum.NodeID) int {
+		switch isA, isB := slices.Contains(holders, a), slices.Contains(holders, b); {
+		case isA && !isB:
+			return -1
+		case isB && !isA:
+			return +1
+		}
+		return 0
+	})
+	return all[:1], all[1:]
+}
