@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,11 @@ type door struct {
 	inside    atomic.Int64 // connections
 	unproven  atomic.Int64 // those of them that haven't said hello yet
 	departure sync.WaitGroup
+
+	mu struct {
+		sync.Mutex
+		hosts map[netip.Addr]int // unproven connections by host, without zeros
+	}
 
 	crowded, strange, lost occasional // what is logged
 }
@@ -50,6 +56,7 @@ func (o *occasional) allow() (unlogged int64, ok bool) {
 // A guest is a connection that came in, from its first packet to its end.
 type guest struct {
 	door   *door
+	host   netip.Addr
 	proven atomic.Bool
 }
 
@@ -58,18 +65,18 @@ type guestKey struct{}
 // enter is called with the first packet of each connection that comes in. QUIC
 // ends the context together with the connection.
 func (d *door) enter(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
-	if d.inside.Add(1) > d.limit || d.unproven.Load() >= maxHandshakes {
+	g := &guest{door: d, host: hostOf(info.RemoteAddr)}
+	if d.inside.Add(1) > d.limit || !d.begin(g.host) {
 		inside := d.inside.Add(-1)
 		d.counters.refused.Add(1)
 		if unlogged, ok := d.crowded.allow(); ok {
 			d.log.Warn("a connection was turned away, there are too many", "remote", info.RemoteAddr.String(),
-				"connections", inside, "most", d.limit, "unproven", d.unproven.Load(), "most_unproven", maxHandshakes, "unlogged", unlogged)
+				"connections", inside, "most", d.limit, "unproven", d.unproven.Load(), "most_unproven", maxHandshakes,
+				"most_unproven_of_a_host", maxHandshakesPerHost, "unlogged", unlogged)
 		}
 		return nil, errCrowded
 	}
-	d.unproven.Add(1)
 	d.departure.Add(1)
-	g := &guest{door: d}
 	context.AfterFunc(ctx, func() {
 		defer d.departure.Done()
 		d.inside.Add(-1)
@@ -78,6 +85,49 @@ func (d *door) enter(ctx context.Context, info *quic.ClientInfo) (context.Contex
 		}
 	})
 	return context.WithValue(ctx, guestKey{}, g), nil
+}
+
+// begin counts one more connection of a host that hasn't said who it is, unless
+// there are too many.
+func (d *door) begin(host netip.Addr) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unproven.Load() >= maxHandshakes || d.mu.hosts[host] >= maxHandshakesPerHost {
+		return false
+	}
+	if d.mu.hosts == nil {
+		d.mu.hosts = make(map[netip.Addr]int)
+	}
+	d.mu.hosts[host]++
+	d.unproven.Add(1)
+	return true
+}
+
+// end takes one such connection off.
+func (d *door) end(host netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unproven.Add(-1)
+	if d.mu.hosts[host]--; d.mu.hosts[host] == 0 {
+		delete(d.mu.hosts, host)
+	}
+}
+
+// hostOf is who counts as one host: an IPv4 address, or what one customer of
+// IPv6 has at least.
+func hostOf(remote net.Addr) netip.Addr {
+	udp, ok := remote.(*net.UDPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	a := udp.AddrPort().Addr().Unmap()
+	if a.Is6() {
+		prefix, err := a.WithZone("").Prefix(64)
+		if err == nil {
+			return prefix.Addr()
+		}
+	}
+	return a
 }
 
 // doubts reports whether strangers must prove that their address is theirs,
@@ -90,7 +140,7 @@ func (g *guest) prove() bool {
 	if g.proven.Swap(true) {
 		return false
 	}
-	g.door.unproven.Add(-1)
+	g.door.end(g.host)
 	return true
 }
 

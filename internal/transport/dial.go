@@ -28,13 +28,13 @@ func (t *Transport) DialAddress(ctx context.Context, address string) (*Session, 
 }
 
 // dialNode makes a session with a node at one of its addresses.
-func (t *Transport) dialNode(node quorum.NodeID) (*Session, error) {
+func (t *Transport) dialNode(ctx context.Context, node quorum.NodeID) (*Session, error) {
 	addresses := t.cfg.Addresses(node)
 	if len(addresses) == 0 {
 		return nil, ErrNoAddress
 	}
 	addresses = addresses[:min(len(addresses), maxAddresses)]
-	l, err := race(t.ctx, len(addresses), func(ctx context.Context, i int) (*link, error) {
+	l, err := race(ctx, len(addresses), func(ctx context.Context, i int) (*link, error) {
 		return t.dialNamed(ctx, addresses[i], node)
 	})
 	if err != nil {

@@ -100,6 +100,8 @@ const (
 	CodeDuplicate
 	// CodeSilent: the peer didn't say hello in time.
 	CodeSilent
+	// CodeUnwanted: the side that closes has no more use for the peer.
+	CodeUnwanted
 )
 
 // ClosedError says who closed a session and why.

@@ -10,3 +10,23 @@ func (t *Transport) Crash() error {
 	}
 	return t.Close()
 }
+
+// MaxHandshakesPerHost is how many connections of one host may be unfinished.
+const MaxHandshakesPerHost = maxHandshakesPerHost
+
+// Unproven is how many connections came in and haven't said hello yet.
+func (t *Transport) Unproven() int { return int(t.door.unproven.Load()) }
+
+// Hosts is how many hosts those come from.
+func (t *Transport) Hosts() int {
+	t.door.mu.Lock()
+	defer t.door.mu.Unlock()
+	return len(t.door.mu.hosts)
+}
+
+// Peers is how many nodes are remembered.
+func (t *Transport) Peers() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.mu.peers)
+}

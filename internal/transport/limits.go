@@ -26,6 +26,10 @@ const (
 	// how many before strangers must first prove that their address is theirs.
 	maxHandshakes = 512
 	retryAbove    = 64
+	// maxHandshakesPerHost is how many of the unfinished ones may come from one
+	// IP address, or one /64 of IPv6: a host that begins and never finishes
+	// leaves room for the others.
+	maxHandshakesPerHost = maxHandshakes / 2
 	// maxPeers is how many nodes are dialed and remembered. A cluster's
 	// members and those that it is moving to are far fewer.
 	maxPeers = 1024

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -22,8 +23,8 @@ type peer struct {
 
 	// The rest is guarded by Transport.mu.
 
-	live []*Session // all sessions with the node
-	kept bool       // a goroutine keeps a session with it
+	live []*Session         // all sessions with the node
+	kept context.CancelFunc // ends the goroutine that keeps a session with it; nil: there is none
 }
 
 // poke wakes the goroutine that keeps a session.
@@ -90,6 +91,36 @@ func (t *Transport) Connect(to ...quorum.NodeID) {
 	}
 }
 
+// Forget is for nodes that aren't wanted any more, because no configuration
+// names them: sessions with them are no longer kept, an attempt to dial one
+// ends, and those sessions that this side dialed are closed. What is pending
+// for such a node is lost. Sessions that it dialed stay until it ends them: it
+// may have something to ask. A later Connect or Send wants the node again.
+func (t *Transport) Forget(nodes ...quorum.NodeID) {
+	var unwanted []*Session
+	t.mu.Lock()
+	for _, node := range nodes {
+		p := t.mu.peers[node]
+		if p == nil || p.kept == nil {
+			continue
+		}
+		p.kept()
+		p.kept = nil
+		for _, s := range p.live {
+			if s.dialed {
+				unwanted = append(unwanted, s)
+			}
+		}
+		if len(p.live) == 0 {
+			delete(t.mu.peers, node)
+		}
+	}
+	t.mu.Unlock()
+	for _, s := range unwanted { // unlocked: to close one takes as long as QUIC needs
+		s.Close(CodeUnwanted, unwantedText)
+	}
+}
+
 // Connected reports whether there is a session with a node.
 func (t *Transport) Connected(node quorum.NodeID) bool {
 	p := t.peer(node)
@@ -107,7 +138,7 @@ func (t *Transport) Session(id uint64) *Session {
 func (t *Transport) peer(node quorum.NodeID) *peer {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	if p := t.mu.peers[node]; p != nil && (p.kept || len(p.live) > 0) {
+	if p := t.mu.peers[node]; p != nil && (p.kept != nil || len(p.live) > 0) {
 		return p
 	}
 	return nil
@@ -134,9 +165,10 @@ func (t *Transport) keep(node quorum.NodeID) (*peer, error) {
 		p = newPeer(node)
 		t.mu.peers[node] = p
 	}
-	if !p.kept {
-		p.kept = true
-		t.work.Go(func() { t.keepSession(p) })
+	if p.kept == nil {
+		var ctx context.Context
+		ctx, p.kept = context.WithCancel(t.ctx)
+		t.work.Go(func() { t.keepSession(ctx, p) })
 	}
 	return p, nil
 }
@@ -147,24 +179,27 @@ func newPeer(node quorum.NodeID) *peer {
 	return p
 }
 
-// keepSession dials a node whenever there is no session with it, until the
-// transport closes. Whether a session was dialed or came in makes no
-// difference.
-func (t *Transport) keepSession(p *peer) {
+// keepSession dials a node whenever there is no session with it, until ctx
+// ends: with the transport, or by Forget. Whether a session was dialed or came
+// in makes no difference.
+func (t *Transport) keepSession(ctx context.Context, p *peer) {
 	attempts := 0
-	for t.ctx.Err() == nil {
+	for ctx.Err() == nil {
 		s := p.session.Load()
 		if s == nil {
 			var err error
-			if s, err = t.dialNode(p.node); err != nil {
+			switch s, err = t.dialNode(ctx, p.node); {
+			case err != nil && ctx.Err() == nil:
 				t.dialFailed(p, attempts, err)
+			case err == nil && ctx.Err() != nil && s.dialed:
+				s.Close(CodeUnwanted, unwantedText) // forgotten while it was dialed
 			}
 		}
 		if s != nil {
 			p.calm()
 			select {
 			case <-s.over:
-			case <-t.ctx.Done():
+			case <-ctx.Done():
 			}
 			// A session that ends as soon as it is made must not be made
 			// again and again without a pause.
@@ -174,7 +209,7 @@ func (t *Transport) keepSession(p *peer) {
 			}
 		}
 		attempts++
-		t.pause(p, backoff(attempts))
+		p.pause(ctx, backoff(attempts))
 	}
 }
 
@@ -188,13 +223,13 @@ func (t *Transport) dialFailed(p *peer, attempts int, err error) {
 }
 
 // pause waits for d, or until there is a reason to look again.
-func (t *Transport) pause(p *peer, d time.Duration) {
+func (p *peer) pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-p.wake:
-	case <-t.ctx.Done():
+	case <-ctx.Done():
 	}
 }
 
@@ -272,7 +307,7 @@ func (t *Transport) remove(s *Session) {
 			p.fail(s.end(nil))
 		}
 		t.choose(p)
-		if len(p.live) == 0 && !p.kept {
+		if len(p.live) == 0 && p.kept == nil {
 			delete(t.mu.peers, p.node)
 		}
 	}

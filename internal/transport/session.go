@@ -17,7 +17,10 @@ import (
 	"atoll/quorum"
 )
 
-const shutdownText = "shutting down"
+const (
+	shutdownText = "shutting down"
+	unwantedText = "no longer wanted"
+)
 
 // A link is a connection on its way to be a session: who is there is known.
 type link struct {
