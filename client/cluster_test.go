@@ -30,6 +30,7 @@ const segmentBytes = 256 << 10
 type cluster struct {
 	dir     string
 	servers map[string]*server.Server // those that run, by their names
+	listen  map[string]string         // where replicas listen; the others where they are dialed
 }
 
 // newCluster makes a cluster in dir and starts its replicas, which are called
@@ -85,7 +86,11 @@ func (c *cluster) start(names ...string) error {
 		if err != nil {
 			return err
 		}
-		if c.servers[name], err = server.Start(server.Config{Folder: folder, Version: "test", Store: store.Config{SegmentBytes: segmentBytes}}); err != nil {
+		cfg := server.Config{Folder: folder, Version: "test", Store: store.Config{SegmentBytes: segmentBytes}}
+		if address, ok := c.listen[name]; ok {
+			cfg.Listen = []string{address}
+		}
+		if c.servers[name], err = server.Start(cfg); err != nil {
 			delete(c.servers, name)
 			return err
 		}
