@@ -11,8 +11,9 @@ func (t *Transport) Crash() error {
 	return t.Close()
 }
 
-// MaxHandshakesPerHost is how many connections of one host may be unfinished.
-const MaxHandshakesPerHost = maxHandshakesPerHost
+// RetryAbove is how many unfinished connections there are before strangers
+// must prove their address.
+const RetryAbove = retryAbove
 
 // Unproven is how many connections came in and haven't said hello yet.
 func (t *Transport) Unproven() int { return int(t.door.unproven.Load()) }
