@@ -22,7 +22,7 @@
 //	store.json            format, the store's random id, when it was created.
 //	                      Written last by Create: without it there is no store
 //	lock                  held (flock) while a process uses the folder
-//	state.db              bbolt: all records up to the applied position
+//	state.db              bbolt: all records and cells up to the applied position
 //	journal/00000007.log  segments, filled with zeros before their first use
 //	journal/spare-*.log   segments that wait for their (next) use
 //
@@ -58,10 +58,41 @@
 // one. So Open reads the file page by page on its own first (check.go), and
 // every access after that turns panics and memory faults into errors.
 //
-// A damaged record is an error that wraps abd.ErrDamaged: the node abstains on
-// that key. A damaged file is a DamageError that doesn't wrap it, and the way
+// A damaged record is an error that wraps an abd.DamagedRecord: the node
+// abstains on the keys that it stands in the way of, until it is healed. A
+// damaged file is a DamageError that doesn't wrap it, and the way
 // out is in its text: this node is given up, and the others go on.
 // Nothing here ever starts empty in place of what is damaged.
+//
+// # Healing
+//
+// Store refuses to replace a record whose tag can't be read. Heal replaces it
+// with what others hold, or removes it, and that is journaled and applied like
+// any other change. From then on the tables say what is right, and searches
+// pass over what bbolt still has under the key: it is as good as gone.
+//
+// A flipped key K' is a record that nobody wrote, in the place of K's that is
+// nowhere to be found. So K' is removed and K stored. Heal does either only
+// where the place of the key is certain: between two sound records, all that
+// is between them in order. Otherwise it returns the error of the record that
+// is in the way, and if a key is out of order, that of the key itself: bbolt
+// might find it or not, and a second record could end up beside the first.
+// Open refuses such a file, so this is damage that came later.
+//
+// What a damaged record counted as, a key or a tombstone, its flag tells. If
+// that byte is the damaged one, the checksum fits when it is put right. If
+// more is damaged, the split of the two counts may be wrong by one until the
+// store is opened with nothing damaged left in it; their sum, which Open holds
+// against the file, is always right.
+//
+// # Cells
+//
+// A cell is a small value of the node's own: its life's number, the
+// configuration map, a vote. All are in memory. SetCell appends an entry to
+// the group that is open, so a cell and the records beside it become durable
+// together. The cells that a table has go into bbolt with its last
+// transaction, the one that moves the applied position. A damaged cell is
+// damage of the file: a node that has forgotten its promises can't go on.
 //
 // # Limits
 //
@@ -70,5 +101,7 @@
 // bounded. When the disk is nearly full, Store returns abd.ErrFull; reads go
 // on, and so do writes when there is space again.
 //
-// Formats: folder 1, journal segment 1, record 1, summary 1.
+// Formats: folder 1, journal segment 2, record 1, summary 1. Journal segments
+// of format 1, which have neither cells nor removed records, are read and
+// never appended to. A state.db without a bucket of cells gets one.
 package store

@@ -109,6 +109,9 @@ func TestHealFlipped(t *testing.T) {
 		{"key", inKey, 1, key[:len(key)-1] + "3", false},
 	} {
 		for _, applied := range []bool{false, true} {
+			if !applied && (c.from == 3 || c.from == flag) {
+				continue // not different from the others
+			}
 			t.Run(fmt.Sprint(c.name, " applied=", applied), func(t *testing.T) {
 				t.Parallel()
 				cfg := filled(t, n)
@@ -208,7 +211,7 @@ func TestHealSideBySide(t *testing.T) {
 	const n = 60
 	keys := keysOf(n)
 	r := random(8)
-	for round := range 6 {
+	for round := range 3 {
 		cfg := filled(t, n)
 		path := filepath.Join(cfg.Dir, stateName)
 		b := readFile(t, path)
@@ -216,7 +219,7 @@ func TestHealSideBySide(t *testing.T) {
 		for i, k := range keys {
 			want[k] = testRecord(i+1, valueOf(k))
 		}
-		first := 10 + round
+		first := 10 + 3*round
 		hurt := keys[first : first+5]
 		for _, k := range hurt {
 			flipAt(t, b, k, -recordHead+1+r.IntN(40), 1<<r.IntN(8))
