@@ -5,8 +5,9 @@
 //
 // A replica keeps one [Record], a tag and a value, for each [Key]. An
 // operation on a register is one or two phases, and a phase is one request to
-// all members that ends as soon as what answered contains a quorum of every
-// configuration:
+// members that ends as soon as what answered contains a quorum of every
+// configuration. A get phase asks a read quorum that is expected to answer soon,
+// and the others if that is late or no help; a put phase asks all:
 //
 //   - a get phase asks for records (or tags alone), ends with a read quorum
 //     R, and yields the record with the largest tag;
@@ -29,6 +30,12 @@
 // when those of its repliers that hold the maximum contain a *write* quorum
 // (a read quorum isn't enough), or one of them says that the tag is
 // confirmed, or when nobody has ever written.
+//
+// # Large values
+//
+// A read doesn't take a value of more than [DefaultInline] bytes from each
+// member of its read quorum. They say how large it is, and one that holds the
+// largest tag is asked for it, in one more round.
 //
 // # Outcomes
 //

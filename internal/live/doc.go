@@ -56,6 +56,17 @@
 // PeerDown makes it one that hasn't answered: with the connection, the node
 // has forgotten whom to tell what comes next.
 //
+// # Who is asked, and when
+//
+// For each node that AskSome was given, the Runtime keeps how long its answers
+// take (pace.go), from the answers to AskSome alone: puts, which wait for disks,
+// go by Ask. From that follow both whom Nearest puts first and when the spares
+// of a conversation are asked. A node that was late is behind all others at
+// once, until something comes from it; one that isn't asked first is asked with
+// the others every [ProbeEvery], so that it is found when it is fast again, by
+// an answer that may well come after its conversation's end. The sweeper asks
+// the spares, too. It looks at no conversation before something is due.
+//
 // # Mailboxes
 //
 // A mailbox exists from the first envelope, or from the first Receive. A scope
