@@ -209,7 +209,7 @@ func nearest(c Cluster) error {
 				some := slices.Clone(members[:k])
 				order := e.Nearest(some)
 				if !slices.Equal(some, members[:k]) {
-					return fmt.Errorf("Nearest changed its argument to %v", some)
+					return fmt.Errorf("the argument of Nearest was changed to %v", some)
 				}
 				if got := slices.Sorted(slices.Values(order)); !slices.Equal(got, some) {
 					return fmt.Errorf("the order of %v is %v", some, order)
