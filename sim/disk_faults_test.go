@@ -193,3 +193,56 @@ func TestUnstallEndsOneCommit(t *testing.T) {
 		t.Errorf("durable up to %d, want 1: the second commit takes a millisecond", durable)
 	}
 }
+
+// Cells go the way of the disk: they are in its image as far as they are
+// durable, a torn group takes them along, and so does the loss of the disk.
+func TestDiskCells(t *testing.T) {
+	d := sim.NewDisk()
+	set := func(value string) {
+		t.Helper()
+		if _, err := d.SetCell("c", []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		mustStore(t, d, "k", value)
+		d.Cut()
+	}
+	want := func(what string, d *sim.Disk, value string) {
+		t.Helper()
+		if got, _ := d.Cell("c"); string(got) != value {
+			t.Errorf("%s: the cell is %q, want %q", what, got, value)
+		}
+		wantLoad(t, d, "k", value)
+	}
+	set("durable")
+	if _, err := d.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	set("kept")
+	set("torn")
+	image := d.Image()
+	want("the disk", d, "torn")
+	want("its image", image, "durable")
+	d.LoseTorn(1)
+	want("after a torn write", d, "kept")
+	if _, err := image.SetCell("c", nil); err != nil {
+		t.Fatal(err)
+	}
+	want("after its image was written to", d, "kept")
+
+	// A full disk takes no cell, and has not changed.
+	d.Fill()
+	if _, err := d.SetCell("c", []byte("longer than before")); !errors.Is(err, abd.ErrFull) {
+		t.Errorf("SetCell on a full disk = %v", err)
+	}
+	want("a full disk", d, "kept")
+
+	w := newWorld(t, sim.Config{})
+	a, _ := addNode(t, w, "a", bootTaker), w.AddClient("p")
+	if _, err := a.Disk().SetCell("c", []byte("v")); err != nil {
+		t.Fatal(err)
+	}
+	a.LoseDisk()
+	if got, at := a.Disk().Cell("c"); got != nil || at != 0 {
+		t.Errorf("a lost disk has the cell %q at %d", got, at)
+	}
+}
