@@ -52,6 +52,9 @@ type Status struct {
 	// CertificateEnd is when the node's certificate ends, in seconds of Unix
 	// time; 0 if that isn't known.
 	CertificateEnd int64
+	// Trouble says what keeps the node from taking writes at the moment, for
+	// people. Empty: nothing does.
+	Trouble string
 }
 
 // Message marks the type as a message.

@@ -33,6 +33,8 @@ type Facts struct {
 	Process int           // id of the operating system's process
 	Uptime  time.Duration // since the node started
 	Durable env.Position  // what the journal is durable up to
+	// Trouble is what keeps the node from taking writes.
+	Trouble string
 	// CertificateEnd is when the node's certificate ends, in seconds of Unix
 	// time.
 	CertificateEnd int64
@@ -132,7 +134,7 @@ func (n *Node) status() *Status {
 	if n.cfg.Facts != nil {
 		f := n.cfg.Facts()
 		s.Version, s.Process, s.Uptime, s.Durable = f.Version, f.Process, f.Uptime, f.Durable
-		s.CertificateEnd = f.CertificateEnd
+		s.CertificateEnd, s.Trouble = f.CertificateEnd, f.Trouble
 	}
 	return s
 }

@@ -56,6 +56,8 @@ type nodeObject struct {
 	Durable    uint64  `json:"journal_durable"`
 	// CertificateEnd is a time as RFC 3339 writes it.
 	CertificateEnd string `json:"certificate_end,omitempty"`
+	// Trouble is what keeps the node from taking writes.
+	Trouble string `json:"trouble,omitempty"`
 }
 
 // PrintStatus prints what a cluster says of itself, in any format but raw.
@@ -89,8 +91,8 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 }
 
 // printMembers prints a row for each member, and below them why those are
-// silent that are, and whose certificates end: in the table that would make
-// lines of any length.
+// silent or in trouble that are, and whose certificates end: in the table that
+// would make lines of any length.
 func printMembers(w io.Writer, members []client.MemberStatus) error {
 	t := NewTable(w, "NAME", "ADDRESS", "STATE", "PID", "UPTIME", "KEYS", "DELETED", "DISK")
 	var notes strings.Builder
@@ -105,7 +107,12 @@ func printMembers(w io.Writer, members []client.MemberStatus) error {
 			fmt.Fprintf(&notes, "%s is silent: %s\n", name, strings.TrimPrefix(oneLine(m.Silence), fmt.Sprintf("node %s: ", m.ID)))
 		} else {
 			u := m.Status.Usage
-			cells = append(cells, "up", strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
+			state := "up"
+			if m.Status.Trouble != "" {
+				state = "NOT READY"
+				fmt.Fprintf(&notes, "%s takes no writes: %s\n", name, oneLine(m.Status.Trouble))
+			}
+			cells = append(cells, state, strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
 				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
 			notes.WriteString(certificateNote(name, m.Status.CertificateEnd, time.Now()))
 		}
@@ -151,7 +158,7 @@ func statusJSON(s client.Status) statusObject {
 			e.Node = &nodeObject{
 				Version: n.Version, PID: n.Process, Uptime: n.Uptime.Seconds(), Config: uint64(n.Configuration),
 				Keys: n.Usage.Keys, Tombstones: n.Usage.Tombstones, Bytes: n.Usage.Bytes,
-				Appended: uint64(n.Appended), Durable: uint64(n.Durable),
+				Appended: uint64(n.Appended), Durable: uint64(n.Durable), Trouble: n.Trouble,
 			}
 			if n.CertificateEnd != 0 {
 				e.Node.CertificateEnd = time.Unix(n.CertificateEnd, 0).UTC().Format(time.RFC3339)
@@ -162,15 +169,19 @@ func statusJSON(s client.Status) statusObject {
 	return o
 }
 
-// liveOf counts the members that answered.
+// liveOf counts the members that answered. Those in trouble count for reads
+// only.
 func liveOf(s client.Status) liveObject {
-	var up quorum.Set
+	var up, ready quorum.Set
 	for _, m := range s.Members {
 		if i, ok := s.Configuration.Place(m.ID); ok && m.Status != nil {
 			up = up.Add(i)
+			if m.Status.Trouble == "" {
+				ready = ready.Add(i)
+			}
 		}
 	}
-	return liveObject{Members: up.Len(), Reads: s.Configuration.IsRead(up), Writes: s.Configuration.IsWrite(up)}
+	return liveObject{Members: up.Len(), Reads: s.Configuration.IsRead(up), Writes: s.Configuration.IsWrite(ready)}
 }
 
 func works(b bool) string {

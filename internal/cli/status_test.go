@@ -100,6 +100,33 @@ func TestStatusTellsOfCertificates(t *testing.T) {
 	}
 }
 
+// A member in trouble answers, and counts for no write.
+func TestPrintStatusOfTrouble(t *testing.T) {
+	s := testStatus(t)
+	s.Members[1] = client.MemberStatus{Member: s.Members[1].Member, Status: &replica.Status{Node: "n2", Trouble: "no space: 1 byte is free"}}
+	var table, object bytes.Buffer
+	if err := cli.PrintStatus(&table, cli.TableFormat, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := cli.PrintStatus(&object, cli.LinesFormat, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"3 of 3 members answer; reads work, writes have NO QUORUM",
+		"127.0.0.1:7401  NOT READY  0 ",
+		"\n\nb takes no writes: no space: 1 byte is free\n",
+	} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("%q isn't in\n%s", want, table.String())
+		}
+	}
+	for _, want := range []string{`"live":{"members":3,"reads":true,"writes":false}`, `"trouble":"no space: 1 byte is free"`} {
+		if !strings.Contains(object.String(), want) {
+			t.Errorf("%q isn't in\n%s", want, object.String())
+		}
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for _, c := range []struct {
 		n    int64

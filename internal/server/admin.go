@@ -38,17 +38,20 @@ func listenAdmin(address string) (*admin, error) {
 	return a, nil
 }
 
-// serve serves until close. health says why the node doesn't serve, if so.
-func (a *admin) serve(m *metrics, health func() error, log *slog.Logger) {
+// serve serves until close. alive says why the node has failed, if so, and
+// ready why it can't do all of its work.
+func (a *admin) serve(m *metrics, alive, ready func() error, log *slog.Logger) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		if err := health(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	})
+	for path, is := range map[string]func() error{"GET /livez": alive, "GET /healthz": ready} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			if err := is(); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			fmt.Fprintln(w, "ok")
+		})
+	}
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)

@@ -22,6 +22,7 @@ type held struct {
 		appends           []appended
 		unsynced          int
 		appended, durable env.Position
+		stalled           bool // the disk hangs
 		closed            bool
 	}
 	work sync.Cond // something to commit, or closed
@@ -47,15 +48,36 @@ func (h *held) begin(durable env.Position) {
 	h.mu.appended, h.mu.durable = durable, durable
 }
 
-// admit waits while more is held than the limits allow. It reports false once
-// closed.
+// admit waits while more is held than the limits allow, unless the disk hangs.
+// It reports false once closed.
 func (h *held) admit() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for !h.mu.closed && (len(h.mu.outs) >= maxHeld || h.mu.outBytes+h.mu.unsynced >= maxHeldBytes) {
+	for !h.mu.closed && h.over() && !h.mu.stalled {
 		h.room.Wait()
 	}
 	return !h.mu.closed
+}
+
+// over reports whether more is held than the limits allow. The caller holds mu.
+func (h *held) over() bool {
+	return len(h.mu.outs) >= maxHeld || h.mu.outBytes+h.mu.unsynced >= maxHeldBytes
+}
+
+// stall is told that the disk hangs, or goes on.
+func (h *held) stall(stalled bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mu.stalled = stalled
+	h.room.Broadcast()
+}
+
+// crowded reports whether the disk hangs and no more can be held for it: what
+// needs the disk must be let go.
+func (h *held) crowded() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.mu.stalled && h.over()
 }
 
 // keepsUp reports whether the disk keeps up with large values.
@@ -65,8 +87,8 @@ func (h *held) keepsUp() bool {
 	return h.mu.outBytes+h.mu.unsynced < maxBulkHeld
 }
 
-// sift keeps those of outs that must wait and returns the others, in outs'
-// own array. The two are told apart under the lock that durable changes
+// sift keeps those of outs that must wait, as far as there is room for them,
+// and returns the others, in outs' own array. The two are told apart under the lock that durable changes
 // under, so that whatever is kept is released by a commit still to come.
 // end is the end of what the steps behind outs have written, and bytes about
 // how much that is.
@@ -75,9 +97,12 @@ func (h *held) sift(outs []env.Out, end env.Position, bytes int) (ready []env.Ou
 	defer h.mu.Unlock()
 	ready = outs[:0]
 	for _, o := range outs {
-		if o.After <= h.mu.durable {
+		switch {
+		case o.After <= h.mu.durable:
 			ready = append(ready, o)
-		} else {
+		case h.mu.stalled && h.over():
+			// Whoever asked asks somebody else, or again.
+		default:
 			h.mu.outs = append(h.mu.outs, o)
 			h.mu.outBytes += weight(o.Message)
 		}

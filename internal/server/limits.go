@@ -35,6 +35,9 @@ const (
 	// fits into a segment of the journal and small writes don't wait long.
 	maxHeldBytes = 64 << 20
 	maxBulkHeld  = 8 << 20
+	// stallAfter is how long a commit or a turn of the loop may last until the
+	// node counts as not ready: the disk hangs, or is slower than is of use.
+	stallAfter = time.Second
 	// certificateCheck is how often it is looked at whether the node's
 	// certificate ends soon.
 	certificateCheck = time.Hour

@@ -4,6 +4,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/transport"
+	"atoll/replica"
 )
 
 // loop steps the node on everything that arrives.
@@ -11,11 +12,15 @@ func (s *Server) loop() {
 	t := turn{server: s, sender: newSender(s)}
 	var items []item
 	for s.held.admit() {
+		t.crowded = s.held.crowded()
 		var ok bool
 		if items, ok = s.inbox.take(items, s.held.keepsUp); !ok {
 			return
 		}
-		if err := t.run(items); err != nil {
+		s.turns.begin()
+		err := t.run(items)
+		s.turns.end()
+		if err != nil {
 			s.fail(err)
 			return
 		}
@@ -32,6 +37,8 @@ type turn struct {
 	// About the bytes of values that outs hold, and that the steps behind
 	// them have appended.
 	answered, appended int
+	// crowded: the disk hangs, and only what needs no write is done.
+	crowded bool
 }
 
 // run steps the node on items. Answers leave as they gather, so that a turn
@@ -77,6 +84,10 @@ func (t *turn) congested(it *item) bool {
 // while the peer takes no more of those is put off: it has changed nothing, and
 // its answer would be memory that nobody asked the peer's limit for.
 func (t *turn) step(it *item) error {
+	if t.crowded && !onlyReads(it.message) {
+		t.server.metrics.shed.Inc()
+		return nil
+	}
 	n := len(t.outs)
 	var err error
 	if t.outs, err = t.server.node.Step(it.from, it.message, t.outs); err != nil {
@@ -98,6 +109,15 @@ func (t *turn) step(it *item) error {
 	return nil
 }
 
+// onlyReads reports whether a step on m appends nothing.
+func onlyReads(m env.Message) bool {
+	switch m.(type) {
+	case *abd.Get, *abd.List, *abd.Confirm, *replica.Describe, *replica.StatusQuery, *env.Refused:
+		return true
+	}
+	return false
+}
+
 // flush sends what may leave, and has the rest held.
 func (t *turn) flush() {
 	s := t.server
@@ -112,7 +132,9 @@ func (s *Server) commit() {
 	var free []env.Out
 	sender := newSender(s)
 	for s.held.await() {
+		s.commits.begin()
 		durable, err := s.store.Commit()
+		s.commits.end()
 		if err != nil {
 			s.fail(err)
 			return

@@ -13,6 +13,8 @@ type metrics struct {
 	messages prometheus.Counter
 	turns    prometheus.Counter
 	dropped  prometheus.Counter
+	stalls   prometheus.Counter
+	shed     prometheus.Counter
 	denied   prometheus.Counter
 	restarts *prometheus.CounterVec
 	syncs    prometheus.Histogram
@@ -21,6 +23,8 @@ type metrics struct {
 func newMetrics(s *Server) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
+		stalls:   prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_disk_stalls_total", Help: "Commits and turns of the loop that lasted too long."}),
+		shed:     prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_requests_shed_total", Help: "Writes that were let go because the disk hung."}),
 		messages: prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_messages_total", Help: "Messages that the node has stepped."}),
 		turns:    prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_turns_total", Help: "Turns of the loop: messages per turn is the batching."}),
 		dropped:  prometheus.NewCounter(prometheus.CounterOpts{Name: "atoll_answers_dropped_total", Help: "Answers that their session couldn't take."}),
@@ -38,13 +42,15 @@ func newMetrics(s *Server) *metrics {
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	m.registry.MustRegister(m.messages, m.turns, m.dropped, m.denied, m.restarts, m.syncs,
+	m.registry.MustRegister(m.stalls, m.shed, m.messages, m.turns, m.dropped, m.denied, m.restarts, m.syncs,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "atoll_mail_dropped_total",
 			Help: "Messages for tasks that found no room in their mailbox.",
 		}, func() float64 { return float64(s.runtime.Stats().MailDropped) }),
 		gauge("atoll_inbox_messages", "Messages that wait for the loop.", func() float64 { return float64(s.inbox.len()) }),
 		gauge("atoll_held_answers", "Answers that wait for the disk.", func() float64 { return float64(s.held.len()) }),
+		gauge("atoll_disk_full", "1 while writes are refused for want of space.", func() float64 { return number(s.store.Condition().Full != nil) }),
+		gauge("atoll_disk_stalled", "1 while a commit or a turn of the loop lasts too long.", func() float64 { return number(s.stalled()) }),
 		gauge("atoll_keys", "Registers that have a value.", func() float64 { return float64(s.store.Usage().Keys) }),
 		gauge("atoll_tombstones", "Registers that were deleted.", func() float64 { return float64(s.store.Usage().Tombstones) }),
 		gauge("atoll_disk_bytes", "Bytes on disk, journal included.", func() float64 { return float64(s.store.Usage().Bytes) }),
@@ -53,6 +59,13 @@ func newMetrics(s *Server) *metrics {
 		}),
 	)
 	return m
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (m *metrics) turn(messages int) {

@@ -29,8 +29,8 @@ type Config struct {
 	// that the cluster's file gives for this node.
 	Listen []string
 	// Metrics is a loopback address, "host:port", for Prometheus metrics
-	// (/metrics), a health check (/healthz) and profiles (/debug/pprof/).
-	// Empty: none.
+	// (/metrics), checks of whether the node lives (/livez) and does all of
+	// its work (/healthz), and profiles (/debug/pprof/). Empty: none.
 	Metrics string
 	// Store sizes the node's store; the zero value takes the store's
 	// defaults. Dir, Log and ObserveSync are the server's to set.
@@ -39,6 +39,9 @@ type Config struct {
 	Version string
 	// Log takes what happens. Default: nothing is logged.
 	Log *slog.Logger
+	// StallAfter is how long a commit may last until the node isn't ready.
+	// Default 1 s.
+	StallAfter time.Duration
 	// Rules breaks rules; only tests set it.
 	Rules replica.Rules
 
@@ -54,6 +57,8 @@ type disk interface {
 	replica.Store
 	// Committed is the position that the journal is durable up to.
 	Committed() env.Position
+	// Condition is what keeps it from taking writes.
+	Condition() store.Condition
 }
 
 func openDisk(cfg store.Config) (disk, error) {
@@ -74,6 +79,8 @@ type Server struct {
 	runtime   *live.Runtime // of the node's tasks
 	inbox     *inbox
 	held      *held
+	commits   *stopwatch
+	turns     *stopwatch
 	metrics   *metrics
 	senders   func(env.Message) roles
 	denials   denials
@@ -112,6 +119,7 @@ func Start(cfg Config) (_ *Server, err error) {
 	cfg.Folder.Credentials.LogTo(cfg.Log)
 	s := &Server{senders: cfg.senders, log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox(), held: newHeld()}
 	s.metrics = newMetrics(s)
+	s.watchDisk(cfg.StallAfter)
 	s.tasks, s.endTasks = context.WithCancelCause(context.Background())
 	s.runtime = live.New(live.Config{Self: cfg.Folder.ID, Network: (*network)(s), Log: cfg.Log, Panicked: s.panicked})
 	defer func() {
@@ -139,7 +147,7 @@ func Start(cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	if s.admin != nil {
-		s.workers.Go(func() { s.admin.serve(s.metrics, s.health, s.log) })
+		s.workers.Go(func() { s.admin.serve(s.metrics, s.health, s.ready, s.log) })
 	}
 	s.workers.Go(s.loop)
 	s.workers.Go(s.commit)
@@ -188,7 +196,7 @@ func (s *Server) newNode(cfg Config) error {
 		MaxValue:       cluster.MaxValue,
 		Facts: func() replica.Facts {
 			return replica.Facts{Version: cfg.Version, Process: os.Getpid(), Uptime: time.Since(s.started), Durable: s.held.durable(),
-				CertificateEnd: s.folder.Credentials.Expiry().Unix()}
+				CertificateEnd: s.folder.Credentials.Expiry().Unix(), Trouble: s.trouble()}
 		},
 		Rules: cfg.Rules,
 	}
@@ -236,6 +244,17 @@ func (s *Server) health() error {
 	default:
 		return nil
 	}
+}
+
+// ready returns why the node doesn't do all of its work, nil while it does.
+func (s *Server) ready() error {
+	if err := s.health(); err != nil {
+		return err
+	}
+	if trouble := s.trouble(); trouble != "" {
+		return errors.New(trouble)
+	}
+	return nil
 }
 
 // fail ends the server because of err.

@@ -279,6 +279,27 @@ func TestVanishingState(t *testing.T) {
 	}
 }
 
+// The file shrinks, and something has to be written to it: that ends the
+// store, with an error that names the file.
+func TestApplyToAVanishingState(t *testing.T) {
+	cfg := filled(t, 200)
+	s := mustOpen(t, cfg)
+	for i, key := range keysOf(200) {
+		mustStore(t, s, key, testRecord(1000+i, "new"))
+	}
+	mustCommit(t, s)
+	if err := os.Truncate(filepath.Join(cfg.Dir, stateName), 2*boltPage); err != nil {
+		t.Fatal(err)
+	}
+	s.activeBytes.Store(s.cfg.TableBytes)
+	s.freeze()
+	<-s.failing
+	wantDamage(t, s.failure, stateName)
+	if _, err := s.Commit(); !errors.Is(err, s.failure) {
+		t.Errorf("Commit afterwards: %v", err)
+	}
+}
+
 // The older meta page says less than the journal still has.
 func TestOlderMeta(t *testing.T) {
 	cfg := small(t)

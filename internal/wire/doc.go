@@ -32,7 +32,7 @@
 //	32  Describe      (none)
 //	33  Description   cluster node [configuration…] [member…] maxValue
 //	34  StatusQuery   (none)
-//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd*
+//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble*
 //
 //	tag               seq pid rmw
 //	record            tag deleted value

@@ -93,7 +93,7 @@ func samples() []sample {
 		{"status", 5, &replica.Status{
 			Node: "n4y2a", Version: "1.2.3-dev", Process: 4711, Uptime: 90 * time.Minute, Configuration: 6,
 			Usage:    replica.Usage{Keys: 70000, Tombstones: 3, Bytes: 1<<63 - 1},
-			Appended: 1 << 33, Durable: 1<<33 - 1, CertificateEnd: 1_800_000_000,
+			Appended: 1 << 33, Durable: 1<<33 - 1, CertificateEnd: 1_800_000_000, Trouble: "no space",
 		}},
 	}
 }

@@ -156,7 +156,7 @@ func decodeStatusQuery(d *Decoder) *replica.StatusQuery {
 }
 
 func encodeStatus(e *Encoder, m *replica.Status) {
-	e.array(9)
+	e.array(10)
 	e.node("node", m.Node)
 	e.text(m.Version, maxVersion)
 	e.count("process", int64(m.Process), math.MaxInt32)
@@ -166,6 +166,7 @@ func encodeStatus(e *Encoder, m *replica.Status) {
 	e.uint(uint64(m.Appended))
 	e.uint(uint64(m.Durable))
 	e.count("certificateEnd", m.CertificateEnd, math.MaxInt64)
+	e.text(m.Trouble, maxTrouble)
 }
 
 func decodeStatus(d *Decoder) *replica.Status {
@@ -183,7 +184,10 @@ func decodeStatus(d *Decoder) *replica.Status {
 	if n > 8 {
 		m.CertificateEnd = d.count("certificateEnd", math.MaxInt64)
 	}
-	d.end(n - 9)
+	if n > 9 {
+		m.Trouble = d.string("trouble", maxTrouble)
+	}
+	d.end(n - 10)
 	return m
 }
 

@@ -119,7 +119,8 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&replica.Describe{}, 0, 0, nil},
 		{&replica.Description{Cluster: "c", Node: "n1", Configurations: one, MaxValue: 1}, 5, 5, nil},
 		{&replica.StatusQuery{}, 0, 0, nil},
-		{&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7}, 9, 8, []env.Message{&replica.Status{Node: "n1", Durable: 9}}},
+		{&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t"}, 10, 8,
+			[]env.Message{&replica.Status{Node: "n1", Durable: 9}, &replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7}}},
 	} {
 		var e wire.Encoder
 		frame, err := e.AppendFrame(nil, 1, c.full)
