@@ -5,8 +5,11 @@
 //
 //	cd bench && go build -o ../bin/bench .
 //	../bin/bench compare                 # all targets, interleaved
+//	../bin/bench connections             # a thousand connections of their own
 //	../bin/bench gap                     # what the death of a node does to writes
+//	../bin/bench silent                  # what a replica does that isn't heard
 //	../bin/bench sustained               # a million keys, a minute
+//	../bin/bench startup                 # starts with millions of keys, memory
 //	../bin/bench chaos                   # a hundred kills, and a judgement
 //	../bin/bench report FILE...          # the tables of earlier results again
 //
@@ -25,20 +28,48 @@
 // rest of the machine used meanwhile, and the report says when it was too much.
 // All keys are written, and all targets are warmed up, before the first run.
 //
+// Each size of values has clusters of its own. Of large values there are fewer
+// keys, and cells whose clients would hold more than 64 MiB are left out.
+//
+// The target atoll2 is another build of the replica, so that a change is measured
+// against what was before it in one run.
+//
+// # connections
+//
+// The clients are in processes of their own, which this program starts, and each
+// has connections of its own: one to a node of a peer, one to each node of atoll.
+// With --shared those of a process share one, and with --bench2 the processes that
+// drive atoll2 are those of another build of this program, and so of the library.
+//
 // # gap
 //
 // Eight clients, each with a connection of its own and the addresses of all
-// nodes, write in a closed loop; then one node is killed with SIGKILL. It is the
-// leader where there is one; of atoll's nodes it is each in turn, since any may
-// be the one that matters. The longest time in which nobody's write was done is
-// given for the time before the kill and for the time after it, and beside it
-// the longest that any single client waited. Each death has a fresh cluster.
+// nodes, write in a closed loop; then one node is killed with SIGKILL, or, with
+// --stop, stopped with SIGSTOP. It is the leader where there is one; of atoll's
+// nodes it is each in turn, since any may be the one that matters. The longest
+// time in which nobody's write was done is given for the time before the kill and
+// for an equally long one after it, and beside it the longest that any single
+// client waited. Each death has a fresh cluster.
+//
+// # silent
+//
+// Clients and replicas reach each other through proxies of package udpproxy. One
+// replica is made silent, lossy or flapping, or is stopped, under reads and then
+// under writes; what clients see is measured before, while and after. In the mode
+// "nothing" nothing is done, which shows what the machine does by itself.
 //
 // # sustained
 //
 // Each target is alone on the machine, is filled with a million keys, and takes
 // random writes for a minute. The record has the writes of each second, and
 // memory and disk of each node once a second.
+//
+// # startup
+//
+// A replica, alone in its cluster, has its store filled while it doesn't run; then
+// it is started, with everything applied, and with a journal that it has to read
+// back. Time is taken until it says that it serves, and until a client that was
+// there all along has an answer; memory then, and after reads and writes.
 //
 // # chaos
 //

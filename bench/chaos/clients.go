@@ -177,7 +177,7 @@ func (w *worker) resume(o *operation, unknown *client.UnknownError) {
 			return
 		}
 		if _, ok := errors.AsType[*client.UnknownError](err); !ok {
-			w.record.complain("resuming %v of %s: an error of no known kind: %v", o.Operation, o.Key, err)
+			w.record.complain("resuming %s of %s: an error of no known kind: %v", o.who(), o.Key, err)
 			return
 		}
 	}

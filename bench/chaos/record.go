@@ -68,6 +68,14 @@ type operation struct {
 	hasty bool
 }
 
+// who names an operation in a complaint.
+func (o *operation) who() string {
+	if o.Kind == history.Write {
+		return fmt.Sprintf("%s's write of %q", o.Client, o.Value)
+	}
+	return fmt.Sprintf("%s's %v", o.Client, o.Kind)
+}
+
 // began writes down that an operation begins.
 func (r *record) began(op history.Operation, hasty bool) *operation {
 	r.mu.Lock()
@@ -100,7 +108,7 @@ func (r *record) done(op *operation, tag tags.Tag, label string) {
 	// Whatever ended before this one began has a tag that a read can't be
 	// below, and a write must be above.
 	if order := tag.Compare(op.floor); order < 0 || order == 0 && op.Kind != history.Read {
-		r.complainLocked("the tag of %s went back: %v of %s has %v, after one that had %v had ended", op.Key, op.Operation, op.Client, tag, op.floor)
+		r.complainLocked("the tag of %s went back: %s has %v, after one that had %v had ended", op.Key, op.who(), tag, op.floor)
 	}
 	known := r.mu.keys[op.Key]
 	if !tag.IsZero() && tag == known.tag && label != known.label {
@@ -127,7 +135,7 @@ func (r *record) failed(op *operation, err error) {
 	now := time.Since(r.begin)
 	r.mu.counts.Failed++
 	if _, ok := errors.AsType[*client.NoQuorumError](err); !ok && !errors.Is(err, client.ErrClosed) {
-		r.complainLocked("%v of %s: an error of no known kind: %v", op.Operation, op.Key, err)
+		r.complainLocked("%s of %s: an error of no known kind: %v", op.who(), op.Key, err)
 	}
 	r.surprisingLocked(op, now, err)
 	r.mu.recorder.Ended(now, op.at, history.Failed)

@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"atoll/client"
+	"atoll/internal/cli"
 	"atoll/internal/identity"
+	"atoll/tags"
 )
 
 // startCluster starts n replicas as processes of their own in dir, creating
@@ -70,14 +75,21 @@ func startLoad(ctx context.Context, c *client.Client, keys int) *load {
 	l := &load{keys: keys, attempted: make([]int, keys), acked: make([]int, keys), failures: make([]error, keys), progress: make(chan struct{}, 1)}
 	for k := range keys {
 		l.workers.Go(func() {
+			var last tags.Tag
 			for n := 1; ctx.Err() == nil; n++ {
 				l.attempted[k] = n
-				if _, err := c.Put(ctx, loadKey(k), []byte(strconv.Itoa(n))); err != nil {
+				tag, err := c.Put(ctx, loadKey(k), []byte(strconv.Itoa(n)))
+				if err != nil {
 					if !errors.Is(err, context.Canceled) {
 						l.failures[k] = err
 					}
 					return
 				}
+				if !last.Less(tag) {
+					l.failures[k] = fmt.Errorf("the tag went back from %v to %v", last, tag)
+					return
+				}
+				last = tag
 				l.acked[k] = n
 				l.total.Add(1)
 				select {
@@ -166,6 +178,62 @@ func TestTheDeathOfOneReplicaFailsNobody(t *testing.T) {
 		}
 	}
 	l.check(t, c)
+}
+
+// TestAReplicaThatIsStoppedFailsNobodyAndGoesOn: SIGSTOP leaves a replica's
+// connections as they are, and silent. After SIGCONT it goes on with what it
+// knew, and counts again: it is needed for the quorum when another one dies.
+func TestAReplicaThatIsStoppedFailsNobodyAndGoesOn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	cs := startCluster(t, dir, 3, "majority")
+	c := openClient(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	l := startLoad(ctx, c, 16)
+	l.reach(t, 200)
+	stopped := cs.all[0].cmd.Process
+	if err := stopped.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	l.reach(t, l.total.Load()+1000)
+	if err := stopped.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cs.all[1].kill(); err != nil {
+		t.Fatal(err)
+	}
+	l.reach(t, l.total.Load()+500)
+	cancel()
+	l.workers.Wait()
+	for k, err := range l.failures {
+		if err != nil {
+			t.Errorf("the writer of %s failed: %v", loadKey(k), err)
+		}
+	}
+	l.check(t, c)
+}
+
+// TestTwoProcessesOnOneFolder: the second is refused, and the first goes on.
+func TestTwoProcessesOnOneFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	cs := startCluster(t, dir, 1, "majority")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// On another address, or that would be what is refused.
+	second := exec.Command(self, "run", "--data-dir", cs.all[0].folder, "--listen", "127.0.0.1:0")
+	second.Env = childEnvironment()
+	out, err := second.CombinedOutput()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.ExitCode() != cli.ExitPrecondition {
+		t.Errorf("a second process: %v, want code %d", err, cli.ExitPrecondition)
+	}
+	if pid := strconv.Itoa(cs.all[0].serving.PID); !strings.Contains(string(out), pid) {
+		t.Errorf("a second process says %q, want it to name process %s", out, pid)
+	}
+	if _, err := openClient(t, dir).Put(t.Context(), "k", nil); err != nil {
+		t.Errorf("the first process: %v", err)
+	}
 }
 
 func TestWithoutAQuorumNothingIsWrittenAndNothingInvented(t *testing.T) {
