@@ -24,10 +24,26 @@ type fake struct {
 	before map[string]abd.Record // what each key had before that
 	seq    tags.Seq
 	writes int
+	ops    int        // begun
+	began  *sync.Cond // after each
+	loaded bool       // there are clients
 }
 
 func newFake(sin string) *fake {
-	return &fake{sin: sin, up: []bool{true, true, true}, now: make(map[string]abd.Record), before: make(map[string]abd.Record)}
+	f := &fake{sin: sin, up: []bool{true, true, true}, now: make(map[string]abd.Record), before: make(map[string]abd.Record)}
+	f.began = sync.NewCond(&f.mu)
+	return f
+}
+
+// opsBetween is how many operations there are at least from one event of
+// mischief to the next, however slow the machine is.
+const opsBetween = 50
+
+// begin counts an operation, and leaves the lock held.
+func (f *fake) begin() {
+	f.mu.Lock()
+	f.ops++
+	f.began.Broadcast()
 }
 
 func (f *fake) Members() int      { return len(f.up) }
@@ -68,6 +84,11 @@ func (f *fake) Ended(i int) error {
 	if f.sin == "ends" {
 		return errors.New("replica a ended: panic")
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for enough := f.ops + opsBetween; i == 0 && f.loaded && f.ops < enough; {
+		f.began.Wait()
+	}
 	return nil
 }
 
@@ -99,7 +120,7 @@ var errNoQuorum = &client.NoQuorumError{Cause: context.DeadlineExceeded}
 
 func (l fakeLibrary) Get(_ context.Context, key string) (client.Value, error) {
 	f := l.f
-	f.mu.Lock()
+	f.begin()
 	defer f.mu.Unlock()
 	if !f.quorum() {
 		return client.Value{}, errNoQuorum
@@ -140,7 +161,7 @@ func (l fakeLibrary) Resume(_ context.Context, op abd.Operation) (tags.Tag, erro
 // write: every seventh has an unknown outcome, and of these every second takes
 // effect at once and the others when they are resumed, or never.
 func (f *fake) write(op abd.Operation) (tags.Tag, error) {
-	f.mu.Lock()
+	f.begin()
 	defer f.mu.Unlock()
 	if !f.quorum() && !op.Sent {
 		return tags.Tag{}, errNoQuorum
@@ -169,8 +190,9 @@ func (f *fake) write(op abd.Operation) (tags.Tag, error) {
 
 func campaignOf(t *testing.T, f *fake) (*Result, error) {
 	t.Helper()
+	f.loaded = true
 	return Run(t.Context(), Config{
-		Seed: 7, Kills: 1000, Limit: 150 * time.Millisecond, Clients: 8, Pause: 100 * time.Microsecond,
+		Seed: 7, Kills: 20, Limit: time.Minute, Clients: 8, Pause: 100 * time.Microsecond,
 		Hot: 2, Many: 20, Silence: time.Millisecond, Quiet: time.Millisecond, Down: time.Millisecond, Note: func(string, ...any) {},
 	}, f)
 }
