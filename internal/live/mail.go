@@ -64,6 +64,12 @@ func (p *postOffice) put(m env.Mailbox, e env.Envelope) (ok, first bool) {
 	return box.put(e)
 }
 
+func (p *postOffice) len() int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.mu.boxes)
+}
+
 // open makes a mailbox. Called with mu held.
 func (p *postOffice) open(m env.Mailbox) *mailbox {
 	box := &mailbox{filled: make(chan struct{}, 1)}

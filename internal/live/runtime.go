@@ -247,8 +247,11 @@ func (r *Runtime) PeerDown(id quorum.NodeID, err error) {
 	}
 }
 
-// Stats counts what a Runtime has done since New.
+// Stats says what a Runtime holds now, and what it has done since New.
 type Stats struct {
+	// Asking is the number of places for conversations that are taken: as many
+	// as there are calls of Ask. Mailboxes is the number of mailboxes.
+	Asking, Mailboxes int
 	// Resent is the number of requests that were sent again.
 	Resent uint64
 	// Hedged is the number of conversations whose spares were asked because
@@ -258,9 +261,9 @@ type Stats struct {
 	MailDropped uint64
 }
 
-// Stats returns the counts.
+// Stats returns the counts. They are not of one and the same moment.
 func (r *Runtime) Stats() Stats {
-	return Stats{Resent: r.sweep.resent.Load(), Hedged: r.paces.hedged.Load(), MailDropped: r.mail.dropped.Load()}
+	return Stats{Asking: r.table.taken(), Mailboxes: r.mail.len(), Resent: r.sweep.resent.Load(), Hedged: r.paces.hedged.Load(), MailDropped: r.mail.dropped.Load()}
 }
 
 func (r *Runtime) now() time.Duration { return time.Since(r.start) }

@@ -147,6 +147,17 @@ func (t *table) give(c *conversation) {
 	}
 }
 
+// taken is how many places are in use. While callers come and go it is a guess,
+// since the list of those that are free is walked without a lock.
+func (t *table) taken() int {
+	made := int(t.made.Load())
+	free := 0
+	for place := uint32(t.free.Load() & placeMask); place != 0 && free < made; free++ {
+		place = t.at(place).next.Load()
+	}
+	return made - free
+}
+
 // changed returns the table's free that comes after head.
 func changed(head uint64, place uint32) uint64 {
 	return head&^placeMask + 1<<placeBits | uint64(place)
