@@ -17,6 +17,9 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0}, []byte{})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1, 2, 3}, []byte{2})
 	f.Fuzz(func(t *testing.T, stream, pieces []byte) {
+		if len(stream) > 1<<15 {
+			return // more of the same
+		}
 		want, wantErr := cut(stream)
 		var got [][]byte
 		next := 0
