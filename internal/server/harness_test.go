@@ -264,6 +264,17 @@ func (p *peer) send(m env.Message) uint64 {
 	return p.last
 }
 
+// frame returns the bytes of a request.
+func (p *peer) frame(m env.Message) []byte {
+	p.t.Helper()
+	var e wire.Encoder
+	b, err := e.AppendFrame(nil, 1, m)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return b
+}
+
 // receive returns the next message, which must be of this conversation.
 func (p *peer) receive(conversation uint64) env.Message {
 	p.t.Helper()
