@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"atoll/env"
 	"atoll/internal/identity"
 	"atoll/internal/store"
@@ -39,3 +41,12 @@ type Node = node
 
 // WrapNode has the server drive what wrap makes of its node.
 func (c *Config) WrapNode(wrap func(*replica.Node) Node) { c.wrapNode = wrap }
+
+// Denials is what keeps refusals from filling the log.
+type Denials = denials
+
+// DenialLogEvery is the least time between two lines about refusals.
+const DenialLogEvery = denialLogEvery
+
+// Allow is the method of the same name.
+func (d *denials) Allow(now time.Time) (unlogged int64, ok bool) { return d.allow(now) }
