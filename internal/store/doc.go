@@ -17,6 +17,24 @@
 // position "behind" the first record is 1. A record that Load finds in bbolt
 // has position 0. It was durable before it got there, so nothing waits for it.
 //
+// # Speed
+//
+// The memory table (table.go) is made of chunks of bytes and of numbers, so
+// that the garbage collector has nothing to walk through, and is sorted run by
+// run. A put asks twice what was there, in its get phase and when it is
+// stored, and the apply once more: bbolt is searched the first time only, the
+// head that was found is remembered for a while (memo), and what was there
+// before stays with the key in the table. All loads share a read transaction.
+//
+// The apply rewrites each page of bbolt that a table has a key of. So what a
+// record costs the disk is a page divided by the records of one table that
+// share one: pages are filled, tables are large, and are written in order of
+// the keys. And it takes its time, about as long as the next table needs to
+// fill, so that callers don't have the disk against them now and not then.
+//
+// Open reads all of bbolt's file and the journal, on all processors.
+// docs/adr/0009-bbolt-under-many-keys.md has the figures.
+//
 // # The folder
 //
 //	store.json            format, the store's random id, when it was created.
