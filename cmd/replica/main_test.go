@@ -15,6 +15,7 @@ const beReplica = "ATOLL_TEST_BE_REPLICA"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beReplica) != "" {
+		failSyncs()
 		main()
 	}
 	os.Setenv(beReplica, "1")
