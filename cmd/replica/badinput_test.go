@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"io/fs"
 	"net"
@@ -147,6 +148,43 @@ func TestANodeThatCannotRunSaysWhyAndLeavesItsFolderAlone(t *testing.T) {
 			}
 			return nil
 		}, cli.ExitDamaged, "state.db"},
+		{"database cut behind a page", func(t *testing.T, _, member string) []string {
+			fillMember(t, member)
+			edit(t, filepath.Join(member, "state.db"), func(b []byte) []byte { return b[:3<<12] })
+			return nil
+		}, cli.ExitDamaged, "state.db"},
+		{"database cut within a page", func(t *testing.T, _, member string) []string {
+			fillMember(t, member)
+			edit(t, filepath.Join(member, "state.db"), func(b []byte) []byte { return b[:3<<12+100] })
+			return nil
+		}, cli.ExitDamaged, "state.db"},
+		{"a page of zeros in the database", func(t *testing.T, _, member string) []string {
+			fillMember(t, member)
+			edit(t, filepath.Join(member, "state.db"), func(b []byte) []byte {
+				// Of all copies of the page: the file doesn't say which counts.
+				for at := 0; at < len(b); at += 1 << 12 {
+					if page := b[at : at+1<<12]; bytes.Contains(page, []byte(filledValue(5))) {
+						clear(page)
+					}
+				}
+				return b
+			})
+			return nil
+		}, cli.ExitDamaged, "state.db"},
+		{"no store.json", func(t *testing.T, _, member string) []string {
+			remove(t, filepath.Join(member, "store.json"))
+			return nil
+		}, cli.ExitDamaged, "store.json"},
+		{"half a store.json", func(t *testing.T, _, member string) []string {
+			truncate(t, filepath.Join(member, "store.json"))
+			return nil
+		}, cli.ExitDamaged, "store.json"},
+		{"a newer program's folder", func(t *testing.T, _, member string) []string {
+			edit(t, filepath.Join(member, "store.json"), func(b []byte) []byte {
+				return bytes.Replace(b, []byte(`"format": 1`), []byte(`"format": 9`), 1)
+			})
+			return nil
+		}, cli.ExitDamaged, "format 9"},
 		{"no database", func(t *testing.T, _, member string) []string {
 			remove(t, filepath.Join(member, "state.db"))
 			return nil
@@ -168,6 +206,28 @@ func TestANodeThatCannotRunSaysWhyAndLeavesItsFolderAlone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAJournalDamagedBeforeItsEndIsRefused, and nothing takes its place. The
+// database is read, and noted to have been opened, before the journal is.
+func TestAJournalDamagedBeforeItsEndIsRefused(t *testing.T) {
+	_, member := initOne(t, "127.0.0.1:1")
+	fillMember(t, member)
+	segments, err := filepath.Glob(filepath.Join(member, "journal", "0*.log"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal(segments, err)
+	}
+	edit(t, segments[0], func(b []byte) []byte {
+		b[4096+100]++ // in the first of two frames
+		return b
+	})
+	for range 2 {
+		code, stdout, stderr := run(t, "run", "--data-dir", member, "--log-level", "error", "--listen", "127.0.0.1:0")
+		if code != cli.ExitDamaged || !strings.Contains(stderr, segments[0]) || !strings.Contains(stderr, "leave this member off") {
+			t.Errorf("exit %d, %s: want %d, the file and a way out", code, stderr, cli.ExitDamaged)
+		}
+		oneLineOf(t, code, stdout, stderr)
 	}
 }
 
