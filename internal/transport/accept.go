@@ -20,7 +20,7 @@ var errCrowded = errors.New("too many connections")
 // A door counts who comes in, and turns away those who are too many. A
 // handshake costs this side a signature; a stranger, one packet.
 type door struct {
-	limit    int64 // connections, unfinished ones included
+	limit    int64 // connections, unfinished ones included; nodeReserve more for nodes
 	log      *slog.Logger
 	counters *counters
 
@@ -66,14 +66,9 @@ type guestKey struct{}
 // ends the context together with the connection.
 func (d *door) enter(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
 	g := &guest{door: d, host: hostOf(info.RemoteAddr)}
-	if d.inside.Add(1) > d.limit || !d.begin(g.host) {
-		inside := d.inside.Add(-1)
-		d.counters.refused.Add(1)
-		if unlogged, ok := d.crowded.allow(); ok {
-			d.log.Warn("a connection was turned away, there are too many", "remote", info.RemoteAddr.String(),
-				"connections", inside, "most", d.limit, "unproven", d.unproven.Load(), "most_unproven", maxHandshakes,
-				"most_unproven_of_a_host", maxHandshakesPerHost, "unlogged", unlogged)
-		}
+	if d.inside.Add(1) > d.limit+nodeReserve || !d.begin(g.host) {
+		d.inside.Add(-1)
+		d.turnAway(info.RemoteAddr)
 		return nil, errCrowded
 	}
 	d.departure.Add(1)
@@ -85,6 +80,22 @@ func (d *door) enter(ctx context.Context, info *quic.ClientInfo) (context.Contex
 		}
 	})
 	return context.WithValue(ctx, guestKey{}, g), nil
+}
+
+// turnAway counts and logs a connection that is one too many.
+func (d *door) turnAway(remote net.Addr) {
+	d.counters.refused.Add(1)
+	if unlogged, ok := d.crowded.allow(); ok {
+		d.log.Warn("a connection was turned away, there are too many", "remote", remote.String(),
+			"connections", d.inside.Load(), "most", d.limit, "unproven", d.unproven.Load(), "most_unproven", maxHandshakes,
+			"most_unproven_of_a_host", maxHandshakesPerHost, "unlogged", unlogged)
+	}
+}
+
+// admits reports whether there is a place for a peer, now that it is known who
+// it is: the last places are for nodes, which clients can't do without.
+func (d *door) admits(p identity.Peer) bool {
+	return p.Role == identity.RoleNode || d.inside.Load() <= d.limit
 }
 
 // begin counts one more connection of a host that hasn't said who it is, unless
@@ -211,6 +222,10 @@ func (t *Transport) hear(l *link) error {
 	var err error
 	if l.peer, err = identity.PeerOf(l.conn.ConnectionState().TLS); err != nil {
 		return &refusal{err.Error()}
+	}
+	if !t.door.admits(l.peer) {
+		t.door.turnAway(l.conn.RemoteAddr())
+		return &refusal{errCrowded.Error()}
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, HelloTimeout)
 	defer cancel()

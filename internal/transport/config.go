@@ -45,7 +45,8 @@ type Config struct {
 	// MaxBulk and MaxBulkClient are the same for large frames, those of more
 	// than BulkAbove bytes. 0: DefaultMaxBulk and DefaultMaxBulkClient.
 	MaxBulk, MaxBulkClient int
-	// MaxIncoming is how many connections may come in. 0: DefaultMaxIncoming.
+	// MaxIncoming is how many connections may come in; nodes have some places
+	// more. 0: DefaultMaxIncoming.
 	MaxIncoming int
 	// StallTimeout is how long a peer may take nothing of what waits for it.
 	// It is noticed after half of that at the earliest. 0:

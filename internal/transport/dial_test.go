@@ -403,9 +403,13 @@ func TestTooManyConnections(t *testing.T) {
 	if server.Stats().Refused == 0 || second.Stats().Dial.Refused != 1 {
 		t.Errorf("not counted: %+v, %+v", server.Stats(), second.Stats().Dial)
 	}
-	if !book.contains("level=WARN msg=\"a connection was turned away, there are too many\"") || !book.contains("connections=1 most=1") {
+	if !book.contains("level=WARN msg=\"a connection was turned away, there are too many\"") || !book.contains("connections=2 most=1") {
 		t.Errorf("the log doesn't tell: %s", &book.text)
 	}
+	node := open(t, transport.Config{Credentials: c.node(), Handler: newHandler(t, nil)})
+	dial(t, node, address) // nodes have places of their own
+	closeIt(t, node)
+	receive(t, sh.down)
 	closeIt(t, first)
 	receive(t, sh.down)
 	until(t, "there is room again", func() bool {

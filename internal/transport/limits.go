@@ -14,14 +14,22 @@ const (
 	DefaultMaxPending       = 64 << 20
 	DefaultMaxPendingClient = 16 << 20
 	// DefaultMaxBulk and DefaultMaxBulkClient are the same for large frames,
-	// which wait on their own.
-	DefaultMaxBulk       = 64 << 20
+	// which wait on their own. It is little on purpose: what waits here is sent
+	// even if its operation has ended by then, and where a network or disk is
+	// slower than what is asked of it, those that come later would wait behind
+	// it until their time is up, too. Whoever finds no room asks again, as long
+	// as it wants an answer.
+	DefaultMaxBulk       = 16 << 20
 	DefaultMaxBulkClient = 16 << 20
 	// BulkAbove is the size above which a frame is large: it goes on a stream
 	// of its own, so that small ones needn't wait for it.
 	BulkAbove = 64 << 10
-	// DefaultMaxIncoming is how many connections may come in.
-	DefaultMaxIncoming = 10_000
+	// DefaultMaxIncoming is how many connections may come in: each client has
+	// one with every node. nodeReserve is how many more there may be of nodes,
+	// which must reach each other however many clients there are; until a
+	// certificate is seen, anybody may have such a place.
+	DefaultMaxIncoming = 16_384
+	nodeReserve        = 256
 	// maxHandshakes is how many of those may be unfinished, and retryAbove is
 	// how many before strangers must first prove that their address is theirs.
 	maxHandshakes = 512
