@@ -194,7 +194,7 @@ func (b bad) openUnder(f udpproxy.Faults) {
 // beginning or from some moment on.
 func TestNarrowPath(t *testing.T) {
 	t.Parallel()
-	const large = 300_000
+	const large = 100_000
 	t.Run("always", func(t *testing.T) {
 		t.Parallel()
 		b := startBad(t)
