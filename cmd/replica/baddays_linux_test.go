@@ -78,9 +78,9 @@ func TestAFailingSyncEndsTheProcess(t *testing.T) {
 	l.check(t, openClient(t, dir))
 }
 
-// TestTwoProcessesOnOneFolder: the second one ends at once, names the first,
-// and disturbs nothing; what only reads is refused as well.
-func TestTwoProcessesOnOneFolder(t *testing.T) {
+// TestToolsOnAFolderInUse: whatever is called on the folder of a running
+// process ends at once, names that, and disturbs nothing.
+func TestToolsOnAFolderInUse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	cs := startCluster(t, dir, 1, "majority")
 	first := cs.all[0]
