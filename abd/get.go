@@ -21,6 +21,7 @@ type gathered struct {
 	confirmed bool
 	holders   quorum.Tally    // of the record's tag
 	sources   []quorum.NodeID // those of them that have left its value out
+	lives     lives           // in which they answered
 }
 
 // add takes one more answer.
@@ -77,11 +78,12 @@ func (r *Registers) get(e env.Env, key Key, tagOnly bool) (found, error) {
 	if !tagOnly {
 		req.ValueLimit = r.inline()
 	}
-	err := p.run(e, r.Configurations, req, accept, p.answered.HasRead, p.refused.LeavesRead)
+	err := p.run(e, r.Configurations, req, accept, g.holders.Remove, p.answered.HasRead, p.refused.LeavesRead)
 	switch {
 	case err != nil:
 		return found{}, err
 	case g.omitted > 0:
+		g.lives = p.lives
 		return r.fetch(e, key, &g)
 	}
 	return found{g.record, g.settled(r.Rules) || r.Rules.FastOnAsked && g.heldBy(p.first)}, nil
@@ -109,6 +111,7 @@ func (r *Registers) inline() int {
 func (r *Registers) fetch(e env.Env, key Key, known *gathered) (found, error) {
 	p := phase{name: "get", rules: r.Rules}
 	p.first, p.spare = sources(e.Nearest(r.Configurations.Members()), known.sources)
+	p.lives = known.lives
 	settled := known.settled(r.Rules)
 	var own gathered
 	own.holders.Begin(r.Configurations)
@@ -124,11 +127,15 @@ func (r *Registers) fetch(e env.Env, key Key, known *gathered) (found, error) {
 		}
 		return true
 	}
+	void := func(node quorum.NodeID) {
+		known.holders.Remove(node)
+		own.holders.Remove(node)
+	}
 	complete := func() bool {
 		return known.omitted == 0 || p.answered.HasRead() && !r.Rules.WaitForHolder
 	}
 	req := &Get{Key: key, expect: known.omitted}
-	if err := p.run(e, r.Configurations, req, accept, complete, p.refused.LeavesRead); err != nil {
+	if err := p.run(e, r.Configurations, req, accept, void, complete, p.refused.LeavesRead); err != nil {
 		return found{}, err
 	}
 	if known.omitted > 0 {

@@ -102,7 +102,10 @@ func (r *Registers) pages(e env.Env, req *List) ([]pageOf, error) {
 		return true
 	}
 	p.prefer(e, r.Configurations)
-	err := p.run(e, r.Configurations, req, accept, p.answered.HasRead, p.refused.LeavesRead)
+	void := func(node quorum.NodeID) {
+		pages = slices.DeleteFunc(pages, func(p pageOf) bool { return p.node == node })
+	}
+	err := p.run(e, r.Configurations, req, accept, void, p.answered.HasRead, p.refused.LeavesRead)
 	return pages, err
 }
 

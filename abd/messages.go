@@ -3,6 +3,7 @@ package abd
 import (
 	"fmt"
 
+	"atoll/env"
 	"atoll/tags"
 )
 
@@ -21,6 +22,8 @@ const (
 	// DefaultInline is how large a value may be that every member of a read
 	// quorum sends. A larger one is sent by one of them.
 	DefaultInline = 16 << 10
+	// MaxPageBytes is about how many bytes its keys have at most.
+	MaxPageBytes = 256 << 10
 )
 
 // Check returns an error when k is empty or too long.
@@ -94,6 +97,7 @@ type GetAck struct {
 	// Omitted is the size in bytes of the record's value if it was left out
 	// because it is larger than ValueLimit, and else 0.
 	Omitted int
+	Standing
 }
 
 // Put asks a replica to store a record if its tag is larger than what the
@@ -103,8 +107,26 @@ type Put struct {
 	Record Record
 }
 
+// Check returns an error when no replica may store what m holds: a *SizeError
+// or an *env.Refused. maxValue is the largest value in bytes.
+func (m *Put) Check(maxValue int) error {
+	if err := m.Key.Check(); err != nil {
+		return err
+	}
+	if err := CheckValue(m.Record.Value, maxValue); err != nil {
+		return err
+	}
+	switch {
+	case m.Record.Tag.IsZero():
+		return &env.Refused{Reason: env.ReasonBadRequest, Text: "a put needs a tag"}
+	case m.Record.Deleted && len(m.Record.Value) > 0:
+		return &env.Refused{Reason: env.ReasonBadRequest, Text: "a tombstone has no value"}
+	}
+	return nil
+}
+
 // PutAck answers a Put: the replica durably holds this tag or a larger one.
-type PutAck struct{}
+type PutAck struct{ Standing }
 
 // Confirm tells a replica that the put phase of a tag has ended in every
 // active configuration. It has no answer.
@@ -127,6 +149,7 @@ type Page struct {
 	// More: there are, or may be, keys after the last of Items. Otherwise
 	// the page reaches the end of the prefix.
 	More bool
+	Standing
 }
 
 // Item is one key of a Page.

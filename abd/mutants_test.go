@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"atoll/abd"
+	"atoll/repair"
 	"atoll/replica"
 	"atoll/sim"
 )
@@ -64,7 +65,7 @@ func TestMutants(t *testing.T) {
 	fmt.Fprintln(table, "mutant\tkilled by\tin")
 	all := scripts(t)
 	killed := 0
-	for _, rules := range []any{abd.Rules{}, replica.Rules{}, sim.Rules{}} {
+	for _, rules := range []any{abd.Rules{}, repair.Rules{}, replica.Rules{}, sim.Rules{}} {
 		ty := reflect.TypeOf(rules)
 		for _, f := range reflect.VisibleFields(ty) {
 			if f.Type.Kind() != reflect.Bool {

@@ -34,6 +34,7 @@ type phase struct {
 	refused  quorum.Tally
 	refusals []refusedBy
 	sent     bool // a copy of the request may have reached some member
+	lives    lives
 	rules    Rules
 }
 
@@ -54,13 +55,14 @@ func (p *phase) prefer(e env.Env, cs quorum.Configurations) {
 // run asks first, and spare if need be, and calls accept with each answer that
 // isn't a refusal. accept reports whether the answer is one that the phase
 // asked for. The phase ends when complete says so, or when the members that
-// haven't refused can't make it complete (possible).
+// haven't refused can't make it complete (possible). When an answer that was
+// accepted counts no more, run calls void.
 //
 // The kernel brings in the spare when first is late or out of reach. That an
 // answer is no help is for the phase to notice: a member that has refused has
 // answered, and nobody waits for it (R2).
 func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept func(from quorum.NodeID, answer env.Message) bool,
-	complete func() bool, possible func() bool) error {
+	void func(quorum.NodeID), complete func() bool, possible func() bool) error {
 
 	p.answered.Begin(cs)
 	p.refused.Begin(cs)
@@ -76,6 +78,9 @@ func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept
 				return true
 			}
 			p.bringIn(c)
+			return false
+		}
+		if !p.stands(c, req, from, answer, void) {
 			return false
 		}
 		if !accept(from, answer) {
@@ -104,6 +109,27 @@ func (p *phase) bringIn(c env.Conversation) {
 	if !p.rules.KeepSpares {
 		c.Add(p.spare...)
 	}
+}
+
+// stands reports whether an answer counts, and takes those back that no longer
+// do (H3). Whoever gave one of them is asked again.
+func (p *phase) stands(c env.Conversation, req env.Message, from quorum.NodeID, answer env.Message, void func(quorum.NodeID)) bool {
+	s := standingOf(answer)
+	if s == nil || p.rules.CountForgotten {
+		return true
+	}
+	forgotten, counts := p.lives.learn(from, s)
+	for _, node := range forgotten {
+		void(node)
+		if p.answered.Has(node) {
+			p.answered.Remove(node)
+			c.Redirect(node, req)
+		}
+	}
+	if !counts {
+		c.Redirect(from, req)
+	}
+	return counts
 }
 
 func (p *phase) refuse(from quorum.NodeID, refused *env.Refused) {
@@ -172,7 +198,7 @@ func (r *Registers) put(e env.Env, key Key, record Record) (sent bool, err error
 	if r.Rules.ConfirmEarly {
 		e.Tell(r.Configurations.Members(), &Confirm{Key: key, Tag: record.Tag})
 	}
-	err = p.run(e, r.Configurations, &Put{Key: key, Record: record}, accept, complete, p.refused.LeavesWrite)
+	err = p.run(e, r.Configurations, &Put{Key: key, Record: record}, accept, func(quorum.NodeID) {}, complete, p.refused.LeavesWrite)
 	if err == nil && !r.Configurations.ReadsAreWrites() {
 		// Where a read quorum alone can't show that a write quorum holds the
 		// tag, say so, once it is true. With majorities it can, and the hint

@@ -12,8 +12,6 @@ const (
 	// maxConfirmed is how many keys a replica remembers a confirmed tag for.
 	// Forgetting one costs a later read its second phase, nothing more.
 	maxConfirmed = 1 << 16
-	// maxPageBytes bounds the keys of one page of a list.
-	maxPageBytes = 256 << 10
 )
 
 // Replica is the replica's half of the protocol: a deterministic step over a
@@ -23,12 +21,23 @@ type Replica struct {
 	maxValue  int
 	rules     Rules
 	confirmed confirmations
+
+	standing   Standing
+	standingAt env.Position // of what standing says
+	ack        *PutAck      // that says so, too
 }
 
 // NewReplica returns a replica over view that refuses values of more than
 // maxValue bytes.
 func NewReplica(view View, maxValue int, rules Rules) *Replica {
-	return &Replica{view: view, maxValue: maxValue, rules: rules, confirmed: newConfirmations(maxConfirmed)}
+	return &Replica{view: view, maxValue: maxValue, rules: rules, confirmed: newConfirmations(maxConfirmed), ack: new(PutAck)}
+}
+
+// Stand sets what the replica's answers say of lives, and the position in the
+// journal of the record that says so: no answer shows a life that could be
+// forgotten in a crash.
+func (r *Replica) Stand(s Standing, at env.Position) {
+	r.standing, r.standingAt, r.ack = s, at, &PutAck{s}
 }
 
 // Step acts on one message and appends what to send to out. A request that
@@ -53,12 +62,12 @@ func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Ou
 		return out, fmt.Errorf("abd: no step for %T", m)
 	}
 	if err != nil {
-		if answer = refusal(err); answer == nil {
+		if answer = Refusal(err); answer == nil {
 			return out, err
 		}
-		after = 0
+		return append(out, env.Out{To: from, Message: answer}), nil
 	}
-	return append(out, env.Out{To: from, Message: answer, After: after}), nil
+	return append(out, env.Out{To: from, Message: answer, After: max(after, r.standingAt)}), nil
 }
 
 // get answers with what is stored. The answer reveals the record, and so
@@ -82,14 +91,14 @@ func (r *Replica) get(m *Get) (env.Message, env.Position, error) {
 	if r.rules.RevealUnsynced {
 		pos = 0
 	}
-	return &GetAck{Record: rec, Confirmed: r.confirmed.has(m.Key, rec.Tag), Omitted: omitted}, pos, nil
+	return &GetAck{Record: rec, Confirmed: r.confirmed.has(m.Key, rec.Tag), Omitted: omitted, Standing: r.standing}, pos, nil
 }
 
 // put stores the record if its tag is larger than the stored one, and acks
 // always: the ack says "I durably hold this tag or a larger one" (R2). So the
 // ack of a put that changes nothing waits for the record that is there.
 func (r *Replica) put(m *Put) (env.Message, env.Position, error) {
-	if err := r.checkPut(m); err != nil {
+	if err := m.Check(r.maxValue); err != nil {
 		return nil, 0, err
 	}
 	old, pos, err := r.load(m.Key, false)
@@ -104,7 +113,7 @@ func (r *Replica) put(m *Put) (env.Message, env.Position, error) {
 	case r.rules.AckDuplicateAtOnce:
 		pos = 0
 	}
-	return &PutAck{}, pos, nil
+	return r.ack, pos, nil
 }
 
 // load returns the record that the replica acts on.
@@ -115,22 +124,6 @@ func (r *Replica) load(key Key, withValue bool) (Record, env.Position, error) {
 		return Record{}, 0, nil
 	}
 	return rec, pos, err
-}
-
-func (r *Replica) checkPut(m *Put) error {
-	if err := m.Key.Check(); err != nil {
-		return err
-	}
-	if err := CheckValue(m.Record.Value, r.maxValue); err != nil {
-		return err
-	}
-	switch {
-	case m.Record.Tag.IsZero():
-		return &env.Refused{Reason: env.ReasonBadRequest, Text: "a put needs a tag"}
-	case m.Record.Deleted && len(m.Record.Value) > 0:
-		return &env.Refused{Reason: env.ReasonBadRequest, Text: "a tombstone has no value"}
-	}
-	return nil
 }
 
 // confirm notes that the put phase of a tag has ended, so that a read which
@@ -160,12 +153,12 @@ func (r *Replica) list(m *List) (env.Message, env.Position, error) {
 		return nil, 0, &env.Refused{Reason: env.ReasonBadRequest,
 			Text: fmt.Sprintf("a page has 1 to %d keys of at most %d bytes", MaxPage, MaxKey)}
 	}
-	page := &Page{}
+	page := &Page{Standing: r.standing}
 	size := 0
 	pos, err := r.view.Scan(m.Prefix, m.After, func(key Key, tag tags.Tag, deleted bool) bool {
 		page.Items = append(page.Items, Item{Key: key, Tag: tag, Deleted: deleted, Confirmed: r.confirmed.has(key, tag)})
 		size += len(key)
-		page.More = len(page.Items) == m.Limit || size >= maxPageBytes
+		page.More = len(page.Items) == m.Limit || size >= MaxPageBytes
 		return !page.More
 	})
 	if err != nil {
@@ -177,9 +170,9 @@ func (r *Replica) list(m *List) (env.Message, env.Position, error) {
 	return page, pos, nil
 }
 
-// refusal returns the message that tells a caller of err, or nil if err
+// Refusal returns the message that tells a caller of err, or nil if err
 // isn't the request's fault nor a matter of one key.
-func refusal(err error) env.Message {
+func Refusal(err error) env.Message {
 	if refused, ok := errors.AsType[*env.Refused](err); ok {
 		return refused
 	}

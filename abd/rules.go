@@ -54,6 +54,9 @@ type Rules struct {
 	TrustRefusals bool
 	// EraseTombstones: a replica forgets deleted keys.
 	EraseTombstones bool
+	// CountForgotten: an acknowledgement counts though its node has taken it
+	// back since.
+	CountForgotten bool
 	// DamagedIsAbsent: a replica takes a damaged record for one that was never
 	// written.
 	DamagedIsAbsent bool

@@ -15,6 +15,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/repair"
 	"atoll/replica"
 	"atoll/sim"
 )
@@ -102,7 +103,7 @@ func breakRule(t *testing.T, name string) (node replica.Rules, kernel sim.Rules)
 	if name == "" {
 		return node, kernel
 	}
-	for _, rules := range []any{&node.ABD, &node, &kernel} {
+	for _, rules := range []any{&node.ABD, &node.Repair, &node, &kernel} {
 		if f := reflect.ValueOf(rules).Elem().FieldByName(name); f.IsValid() {
 			f.SetBool(true)
 			return node, kernel
@@ -123,6 +124,8 @@ func breakRule(t *testing.T, name string) (node replica.Rules, kernel sim.Rules)
 //	list p prefix n  all pages of n keys
 //	retry p          the last write of p once more, under its handle
 //	inline 4         from now on values of more bytes are sent by one member
+//	heal a           node a heals the damage at one place, as its task would
+//	pull a b         node a takes from b what it has missed, as its task would
 //	work p k n       n operations one after the other, every second a write
 //	permutations     see the method
 type schedule struct {
@@ -157,6 +160,8 @@ func newSchedule(t *testing.T, mutant string) *schedule {
 			"read":   s.read,
 			"list":   s.list,
 			"work":   s.work,
+			"heal":   s.heal,
+			"pull":   s.pull,
 		},
 	})
 	t.Cleanup(s.script.World.Close)
@@ -201,13 +206,35 @@ func (s *schedule) cluster(system string, nodes []string) string {
 }
 
 func (s *schedule) boot(p *sim.Process) (sim.Stepper, error) {
-	return replica.New(replica.Config{
+	n, err := replica.New(replica.Config{
 		Cluster:        "schedules",
 		Self:           p.ID(),
 		Configurations: s.registers.Configurations,
 		MaxValue:       s.registers.MaxValue,
 		Rules:          s.rules,
 	}, p.Disk())
+	return untasked{n}, err
+}
+
+// untasked is a stepper whose tasks don't run: a script says when.
+type untasked struct{ sim.Stepper }
+
+func (s *schedule) tasks() repair.Tasks {
+	return repair.Tasks{Configurations: s.registers.Configurations, Rules: s.rules.Repair}
+}
+
+// heal is "heal a".
+func (s *schedule) heal(_ quorum.NodeID, e env.Env, _ []string) (string, error) {
+	healed, err := s.tasks().HealGap(e)
+	if err == nil && !healed {
+		return "nothing to heal", nil
+	}
+	return "", err
+}
+
+// pull is "pull a b".
+func (s *schedule) pull(_ quorum.NodeID, e env.Env, args []string) (string, error) {
+	return "", s.tasks().Pass(e, quorum.NodeID(args[0]))
 }
 
 // write is "write p key value" and "delete p key".

@@ -79,11 +79,21 @@ func (t *Tally) Add(id NodeID) {
 	}
 }
 
-// Has reports whether a node is counted.
-func (t *Tally) Has(id NodeID) bool {
+// Remove takes a node out again.
+func (t *Tally) Remove(id NodeID) {
 	for i, c := range t.configs {
 		if p, ok := c.Place(id); ok {
-			return t.in(i).Has(p)
+			s := t.in(i)
+			*s = s.Minus(Set{}.Add(p))
+		}
+	}
+}
+
+// Has reports whether a node is counted in some configuration.
+func (t *Tally) Has(id NodeID) bool {
+	for i, c := range t.configs {
+		if p, ok := c.Place(id); ok && t.in(i).Has(p) {
+			return true
 		}
 	}
 	return false

@@ -3,6 +3,7 @@ package replica
 import (
 	"atoll/abd"
 	"atoll/env"
+	"atoll/repair"
 )
 
 // IsAnswer reports whether m is an answer: what comes in a conversation that
@@ -15,7 +16,8 @@ import (
 // to the caller that waits for it, and all else to Step. No message is both.
 func IsAnswer(m env.Message) bool {
 	switch m.(type) {
-	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *Description, *Status:
+	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page,
+		*repair.Summary, *repair.Missing, *repair.Attested, *Description, *Status:
 		return true
 	}
 	return false

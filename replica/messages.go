@@ -5,6 +5,7 @@ import (
 
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/repair"
 )
 
 // Describe asks a node what it knows of the cluster. It is the first thing a
@@ -55,6 +56,9 @@ type Status struct {
 	// Trouble says what keeps the node from taking writes at the moment, for
 	// people. Empty: nothing does.
 	Trouble string
+	// Repair is what the node has done about records that it missed, and about
+	// damaged ones.
+	Repair repair.Progress
 }
 
 // Message marks the type as a message.

@@ -8,6 +8,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/repair"
 )
 
 // Config says what a node is. All fields but Rules and Facts are needed.
@@ -21,6 +22,8 @@ type Config struct {
 	// MaxValue is the largest value in bytes that the node stores, up to
 	// abd.LargestMaxValue.
 	MaxValue int
+	// Pace is how much of the node's time repair takes.
+	Pace repair.Pace
 	// Facts returns what only the node's driver knows, for its status. Nil
 	// leaves them zero.
 	Facts func() Facts
@@ -45,6 +48,7 @@ type Rules struct {
 	// AckBeforeSync: no message waits for the journal.
 	AckBeforeSync bool
 	ABD           abd.Rules
+	Repair        repair.Rules
 }
 
 // Node is one node. It is not safe for concurrent use.
@@ -52,6 +56,7 @@ type Node struct {
 	cfg       Config
 	store     Store
 	registers *abd.Replica
+	repair    *repair.Replica
 	member    bool // of an active configuration
 	appended  env.Position
 }
@@ -65,13 +70,20 @@ func New(cfg Config, store Store) (*Node, error) {
 	if len(cfg.Configurations) == 0 {
 		return nil, fmt.Errorf("replica: node %s knows no configuration", cfg.Self)
 	}
-	return &Node{
+	r, err := repair.NewReplica(repair.Config{Self: cfg.Self, MaxValue: cfg.MaxValue, Rules: cfg.Rules.Repair}, store)
+	if err != nil {
+		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
+	}
+	n := &Node{
 		cfg:       cfg,
 		store:     store,
-		registers: abd.NewReplica(store, cfg.MaxValue, cfg.Rules.ABD),
+		registers: abd.NewReplica(r.Watch(store), cfg.MaxValue, cfg.Rules.ABD),
+		repair:    r,
 		member:    slices.Contains(cfg.Configurations.Members(), cfg.Self),
 		appended:  store.Cut(), // cuts nothing, and tells where an earlier life ended
-	}, nil
+	}
+	n.registers.Stand(r.Standing())
+	return n, nil
 }
 
 // Step acts on one message and appends what follows from it to out. It ends
@@ -99,15 +111,45 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 			return append(out, refuse(from, env.ReasonNotMember, "this node is in no active configuration")), nil
 		}
 		return n.registers.Step(from, m, out)
+	case *repair.Summarize, *repair.Offer, *repair.Attest:
+		return n.stepRepair(from, m, out)
 	case *env.Refused:
 		return out, nil // whatever it refuses: to answer it would never end
 	case *Describe:
 		return append(out, env.Out{To: from, Message: n.describe()}), nil
 	case *StatusQuery:
 		return append(out, env.Out{To: from, Message: n.status()}), nil
-	default:
-		return append(out, refuse(from, env.ReasonBadRequest, fmt.Sprintf("a node takes no %T", m))), nil
 	}
+	if from.Node == n.cfg.Self && repair.IsOwn(m) {
+		return n.stepRepair(from, m, out)
+	}
+	return append(out, refuse(from, env.ReasonBadRequest, fmt.Sprintf("a node takes no %T", m))), nil
+}
+
+// stepRepair has what the node has learned of lives told by every answer that
+// follows.
+func (n *Node) stepRepair(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	if !n.member {
+		return append(out, refuse(from, env.ReasonNotMember, "this node is in no active configuration")), nil
+	}
+	out, err := n.repair.Step(from, m, out)
+	n.registers.Stand(n.repair.Standing())
+	return out, err
+}
+
+// Tasks returns what the node does besides answering, the same in every call.
+func (n *Node) Tasks() []Task {
+	if !n.member || len(n.cfg.Configurations.Members()) == 1 {
+		return nil
+	}
+	t := repair.Tasks{Configurations: n.cfg.Configurations, Pace: n.cfg.Pace, Rules: n.cfg.Rules.Repair}
+	tasks := []Task{{"repair.heal", t.Heal}, {"repair.examine", t.Examine}}
+	for _, peer := range n.cfg.Configurations.Members() {
+		if peer != n.cfg.Self {
+			tasks = append(tasks, Task{"repair.pull", func(e env.Env) error { return t.Pull(e, peer) }})
+		}
+	}
+	return tasks
 }
 
 func refuse(to env.Address, reason env.Reason, text string) env.Out {
@@ -124,12 +166,16 @@ func (n *Node) describe() *Description {
 	}
 }
 
+// Progress returns what the node has done about missed and damaged records.
+func (n *Node) Progress() repair.Progress { return n.repair.Progress() }
+
 func (n *Node) status() *Status {
 	s := &Status{
 		Node:          n.cfg.Self,
 		Configuration: n.cfg.Configurations[len(n.cfg.Configurations)-1].Index(),
 		Usage:         n.store.Usage(),
 		Appended:      n.appended,
+		Repair:        n.repair.Progress(),
 	}
 	if n.cfg.Facts != nil {
 		f := n.cfg.Facts()

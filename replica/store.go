@@ -34,6 +34,14 @@ type Store interface {
 	// is another one, heal it first. The other errors are those of Store.
 	Heal(key abd.Key, r abd.Record) (env.Position, error)
 
+	// Gap returns where a damaged record stands: the nearest keys on either
+	// side whose records are sound, empty where there is none, and all records
+	// in between that aren't, sorted. It may return a wider gap than there is.
+	// Nobody can have stored a key into the gap since the damage was there: it
+	// couldn't be proved absent. If the record of key is sound, damaged is
+	// empty.
+	Gap(key abd.Key) (after, to abd.Key, damaged []abd.Key, err error)
+
 	// Cell returns the value of a cell, and the position it stands at: what
 	// reveals it must wait until the journal is durable up to there. A cell
 	// that was never set has a nil value; one that was set to nothing hasn't.

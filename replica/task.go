@@ -31,9 +31,6 @@ type Task struct {
 	Run func(env.Env) error
 }
 
-// Tasks returns what the node does besides answering, the same in every call.
-func (n *Node) Tasks() []Task { return nil }
-
 // Keep runs the task in a scope within e, and again after a pause whenever it
 // has returned, until e's scope ends; it returns why that did. again is told
 // before each further start with what the run before had ended.

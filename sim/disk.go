@@ -24,6 +24,7 @@ type Disk struct {
 	keys    []abd.Key // every key that was ever stored
 	sorted  bool
 	damaged map[abd.Key]bool
+	ghosts  map[abd.Key]bool // of damaged: those whose own key is the damaged part
 	cells   map[string]diskCell
 
 	appended, cut, written, durable env.Position
@@ -83,6 +84,11 @@ func (d *Disk) Load(key abd.Key, withValue bool) (abd.Record, env.Position, erro
 			return abd.Record{}, 0, damagedRecord(key)
 		}
 		r.Value = flipped(r.Value)
+	}
+	if r.Tag.IsZero() {
+		if ghost, is := d.haunted(key); is {
+			return abd.Record{}, 0, damagedRecord(ghost)
+		}
 	}
 	if !withValue {
 		r.Value = nil
@@ -157,11 +163,13 @@ func (d *Disk) count(key abd.Key, r *diskRecord, by int64) {
 
 // Scan implements abd.View.
 func (d *Disk) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool) bool) (env.Position, error) {
-	if !d.sorted {
-		slices.Sort(d.keys)
-		d.sorted = true
-	}
+	d.sort()
 	from := max(prefix, after)
+	if from != "" && d.records[from].Tag.IsZero() {
+		if ghost, is := d.haunted(from); is {
+			return 0, damagedRecord(ghost)
+		}
+	}
 	i, _ := slices.BinarySearch(d.keys, from)
 	var highest env.Position
 	for _, key := range d.keys[i:] {

@@ -28,6 +28,7 @@ func (d *Disk) Image() *Disk {
 	image.records = maps.Clone(d.records)
 	image.keys = slices.Clone(d.keys)
 	image.damaged = maps.Clone(d.damaged)
+	image.ghosts = maps.Clone(d.ghosts)
 	image.cells = maps.Clone(d.cells)
 	image.undo = slices.Clone(d.undo)
 	image.undoCells = slices.Clone(d.undoCells)

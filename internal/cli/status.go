@@ -54,10 +54,24 @@ type nodeObject struct {
 	Bytes      int64   `json:"bytes"`
 	Appended   uint64  `json:"journal_appended"`
 	Durable    uint64  `json:"journal_durable"`
+
+	Repair repairObject `json:"repair"`
 	// CertificateEnd is a time as RFC 3339 writes it.
 	CertificateEnd string `json:"certificate_end,omitempty"`
 	// Trouble is what keeps the node from taking writes.
 	Trouble string `json:"trouble,omitempty"`
+}
+
+// repairObject is what a node has done about missed and damaged records since
+// its process started.
+type repairObject struct {
+	Passes   int64 `json:"passes"`
+	Compared int64 `json:"keys_compared"`
+	Merged   int64 `json:"records_merged"`
+	Bytes    int64 `json:"bytes_merged"`
+	Examined int64 `json:"records_examined"`
+	Healed   int64 `json:"records_healed"`
+	Damaged  int64 `json:"records_damaged"`
 }
 
 // PrintStatus prints what a cluster says of itself, in any format but raw.
@@ -115,6 +129,9 @@ func printMembers(w io.Writer, members []client.MemberStatus) error {
 			cells = append(cells, state, strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
 				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
 			notes.WriteString(certificateNote(name, m.Status.CertificateEnd, time.Now()))
+			if n := m.Status.Repair.Damaged; n > 0 {
+				fmt.Fprintf(&notes, "%s: %d damaged records, on which it abstains until they are healed from other members\n", name, n)
+			}
 		}
 		if err := t.Row(cells...); err != nil {
 			return err
@@ -159,6 +176,7 @@ func statusJSON(s client.Status) statusObject {
 				Version: n.Version, PID: n.Process, Uptime: n.Uptime.Seconds(), Config: uint64(n.Configuration),
 				Keys: n.Usage.Keys, Tombstones: n.Usage.Tombstones, Bytes: n.Usage.Bytes,
 				Appended: uint64(n.Appended), Durable: uint64(n.Durable), Trouble: n.Trouble,
+				Repair: repairObject(n.Repair),
 			}
 			if n.CertificateEnd != 0 {
 				e.Node.CertificateEnd = time.Unix(n.CertificateEnd, 0).UTC().Format(time.RFC3339)

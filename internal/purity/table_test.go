@@ -22,6 +22,7 @@ var folders = []folder{
 	{path: "env", pure: true},
 	{path: "env/envtest", pure: true, tests: true},
 	{path: "abd", pure: true},
+	{path: "repair", pure: true},
 	{path: "synod", pure: true},
 	{path: "reconfig", pure: true},
 	{path: "rambo", pure: true},

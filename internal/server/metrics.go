@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"atoll/repair"
 )
 
 // metrics are what the server counts. Their names are stable: dashboards
@@ -17,6 +19,8 @@ type metrics struct {
 	shed     prometheus.Counter
 	denied   prometheus.Counter
 	restarts *prometheus.CounterVec
+	repaired *prometheus.GaugeVec
+	progress repair.Progress // what repaired says; of the loop
 	syncs    prometheus.Histogram
 }
 
@@ -33,6 +37,10 @@ func newMetrics(s *Server) *metrics {
 			Name: "atoll_task_restarts_total",
 			Help: "How often a task of the node had ended and was started again.",
 		}, []string{"task"}),
+		repaired: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "atoll_repair",
+			Help: "What repair has done since the process started, and how many damaged records are known and not healed.",
+		}, []string{"what"}),
 		syncs: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "atoll_journal_sync_seconds",
 			Help:    "How long the journal's write and sync took.",
@@ -42,7 +50,7 @@ func newMetrics(s *Server) *metrics {
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	m.registry.MustRegister(m.stalls, m.shed, m.messages, m.turns, m.dropped, m.denied, m.restarts, m.syncs,
+	m.registry.MustRegister(m.stalls, m.shed, m.messages, m.turns, m.dropped, m.denied, m.restarts, m.repaired, m.syncs,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "atoll_mail_dropped_total",
 			Help: "Messages for tasks that found no room in their mailbox.",
@@ -71,6 +79,23 @@ func number(b bool) float64 {
 func (m *metrics) turn(messages int) {
 	m.turns.Inc()
 	m.messages.Add(float64(messages))
+}
+
+// repair shows what repair has done. The loop calls it after each turn.
+func (m *metrics) repair(p repair.Progress) {
+	if p == m.progress {
+		return
+	}
+	m.progress = p
+	for _, one := range []struct {
+		what string
+		n    int64
+	}{
+		{"passes", p.Passes}, {"keys_compared", p.Compared}, {"records_merged", p.Merged}, {"bytes_merged", p.Bytes},
+		{"records_examined", p.Examined}, {"records_healed", p.Healed}, {"records_damaged", p.Damaged},
+	} {
+		m.repaired.WithLabelValues(one.what).Set(float64(one.n))
+	}
 }
 
 func (m *metrics) observeSync(d time.Duration) { m.syncs.Observe(d.Seconds()) }

@@ -11,6 +11,7 @@ import (
 	"atoll/internal/identity"
 	"atoll/internal/transport"
 	"atoll/internal/wire"
+	"atoll/repair"
 	"atoll/replica"
 )
 
@@ -54,7 +55,8 @@ func senders(m env.Message) roles {
 		return anyone
 	case *replica.Describe, *replica.StatusQuery:
 		return anyone
-	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *replica.Description, *replica.Status:
+	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *replica.Description, *replica.Status,
+		*repair.Summarize, *repair.Summary, *repair.Offer, *repair.Missing, *repair.Attest, *repair.Attested:
 		return nodes
 	case *wire.Hello:
 		return nobody // the transport takes the only one

@@ -17,6 +17,7 @@ import (
 	"atoll/internal/store"
 	"atoll/internal/transport"
 	"atoll/quorum"
+	"atoll/repair"
 	"atoll/replica"
 )
 
@@ -35,6 +36,9 @@ type Config struct {
 	// Store sizes the node's store; the zero value takes the store's
 	// defaults. Dir, Log and ObserveSync are the server's to set.
 	Store store.Config
+	// Pace is how much of the node's time repair takes. Default: package
+	// repair's.
+	Pace repair.Pace
 	// Version is what the node says of its build.
 	Version string
 	// Log takes what happens. Default: nothing is logged.
@@ -194,6 +198,7 @@ func (s *Server) newNode(cfg Config) error {
 		Self:           cfg.Folder.ID,
 		Configurations: quorum.Configurations{cfg.Folder.Configuration},
 		MaxValue:       cluster.MaxValue,
+		Pace:           cfg.Pace,
 		Facts: func() replica.Facts {
 			return replica.Facts{Version: cfg.Version, Process: os.Getpid(), Uptime: time.Since(s.started), Durable: s.held.durable(),
 				CertificateEnd: s.folder.Credentials.Expiry().Unix(), Trouble: s.trouble()}

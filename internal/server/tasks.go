@@ -8,6 +8,7 @@ import (
 	"atoll/internal/live"
 	"atoll/internal/transport"
 	"atoll/quorum"
+	"atoll/repair"
 	"atoll/replica"
 )
 
@@ -118,4 +119,6 @@ func addresses(f identity.ClusterFile) func(quorum.NodeID) []string {
 type node interface {
 	Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error)
 	Tasks() []replica.Task
+	// Progress is that of repair.
+	Progress() repair.Progress
 }

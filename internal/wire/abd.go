@@ -28,22 +28,20 @@ func decodeGet(d *Decoder) *abd.Get {
 }
 
 func encodeGetAck(e *Encoder, m *abd.GetAck) {
-	e.array(3)
+	e.array(5)
 	encodeRecord(e, &m.Record)
 	e.bool(m.Confirmed)
+	encodeStanding(e, &m.Standing)
 	e.count("omitted", int64(m.Omitted), abd.LargestMaxValue)
 }
 
 func decodeGetAck(d *Decoder) *abd.GetAck {
-	n := d.begin("get-ack", 1)
-	m := &abd.GetAck{Record: decodeRecord(d)}
-	if n > 1 {
-		m.Confirmed = d.bool("confirmed")
-	}
-	if n > 2 {
+	n := d.begin("get-ack", 4)
+	m := &abd.GetAck{Record: decodeRecord(d), Confirmed: d.bool("confirmed"), Standing: decodeStanding(d)}
+	if n > 4 {
 		m.Omitted = int(d.count("omitted", abd.LargestMaxValue))
 	}
-	d.end(n - 3)
+	d.end(n - 5)
 	return m
 }
 
@@ -60,11 +58,19 @@ func decodePut(d *Decoder) *abd.Put {
 	return m
 }
 
-func encodePutAck(e *Encoder, _ *abd.PutAck) { e.array(0) }
+func encodePutAck(e *Encoder, m *abd.PutAck) {
+	e.array(2)
+	encodeStanding(e, &m.Standing)
+}
 
 func decodePutAck(d *Decoder) *abd.PutAck {
-	d.end(d.begin("put-ack", 0))
-	return &abd.PutAck{}
+	n := d.begin("put-ack", 2)
+	s := decodeStanding(d)
+	d.end(n - 2)
+	if s.Life == 0 && len(s.Others) == 0 {
+		return &d.ack // nearly all of them, and nobody changes a message
+	}
+	return &abd.PutAck{Standing: s}
 }
 
 func encodeConfirm(e *Encoder, m *abd.Confirm) {
@@ -95,29 +101,39 @@ func decodeList(d *Decoder) *abd.List {
 }
 
 func encodePage(e *Encoder, m *abd.Page) {
-	e.array(2)
-	e.list("items", len(m.Items), abd.MaxPage)
-	for i := range m.Items {
-		encodeItem(e, &m.Items[i])
-	}
+	e.array(4)
+	encodeItems(e, m.Items)
 	e.bool(m.More)
+	encodeStanding(e, &m.Standing)
 }
 
 func decodePage(d *Decoder) *abd.Page {
-	n := d.begin("page", 2)
-	m := &abd.Page{}
-	if items := d.list("items", abd.MaxPage, minItem); items > 0 {
-		m.Items = make([]abd.Item, items)
+	n := d.begin("page", 4)
+	m := &abd.Page{Items: decodeItems(d), More: d.bool("more"), Standing: decodeStanding(d)}
+	d.end(n - 4)
+	return m
+}
+
+func encodeItems(e *Encoder, items []abd.Item) {
+	e.list("items", len(items), abd.MaxPage)
+	for i := range items {
+		encodeItem(e, &items[i])
 	}
-	for i := range m.Items {
+}
+
+func decodeItems(d *Decoder) []abd.Item {
+	n := d.list("items", abd.MaxPage, minItem)
+	if n == 0 {
+		return nil
+	}
+	items := make([]abd.Item, n)
+	for i := range items {
 		if d.err != nil {
 			break
 		}
-		m.Items[i] = decodeItem(d)
+		items[i] = decodeItem(d)
 	}
-	m.More = d.bool("more")
-	d.end(n - 2)
-	return m
+	return items
 }
 
 func encodeItem(e *Encoder, it *abd.Item) {

@@ -23,16 +23,22 @@
 //	 1  Hello         version cluster node bulk*
 //	 2  env.Refused   reason text*
 //	16  abd.Get       key tagOnly* valueLimit*
-//	17  abd.GetAck    record confirmed* omitted*
+//	17  abd.GetAck    record confirmed life [lifeOf…] omitted*
 //	18  abd.Put       key record
-//	19  abd.PutAck    (none)
+//	19  abd.PutAck    life [lifeOf…]
 //	20  abd.Confirm   key tag
 //	21  abd.List      prefix after limit
-//	22  abd.Page      [item…] more
+//	22  abd.Page      [item…] more life [lifeOf…]
 //	32  Describe      (none)
 //	33  Description   cluster node [configuration…] [member…] maxValue
 //	34  StatusQuery   (none)
-//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble*
+//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]*
+//	48  Summarize     after to keys
+//	49  Summary       keys hash
+//	50  Offer         after to [item…]
+//	51  Missing       [entry…] more last
+//	52  Attest        after to life
+//	53  Attested      [entry…] more last
 //
 //	tag               seq pid rmw
 //	record            tag deleted value
@@ -40,6 +46,9 @@
 //	configuration     index system [node…]
 //	member            node name [address…]
 //	usage             keys tombstones bytes
+//	lifeOf            node life
+//	entry             key record
+//	progress          passes compared merged bytes examined healed damaged
 //
 // Numbers are unsigned integers, the shortest form is written and any width is
 // read. Keys, values and operation ids (16 bytes) are bin, because they are

@@ -18,6 +18,7 @@ import (
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/repair"
 	"atoll/replica"
 	"atoll/tags"
 )
@@ -45,6 +46,7 @@ func samples() []sample {
 	pid := tags.NewPID(0x0123456789abcdef, 0xfedc, 0x112233445566)
 	tag := tags.Tag{Seq: 300, PID: pid, RMW: 2}
 	largest := tags.Tag{Seq: 1<<64 - 1, PID: tags.NewPID(1<<64-1, 1<<16-1, tags.MaxCount), RMW: 1<<64 - 1}
+	later := abd.Standing{Life: 2, Others: []abd.LifeOf{{Node: "n1", Life: 1}, {Node: "n4y2a", Life: 1<<64 - 1}}}
 	anyBytes := abd.Key("\x00\xff\n/é")
 	return []sample{
 		{"hello of a node", 0, &wire.Hello{Version: wire.Version, Cluster: "c-7hq2", Node: "n4y2a", Bulk: true}},
@@ -57,6 +59,7 @@ func samples() []sample {
 		{"get of a small value", 300, &abd.Get{Key: "color", ValueLimit: abd.DefaultInline}},
 		{"get-ack", 1, &abd.GetAck{Record: abd.Record{Tag: tag, Value: []byte("blue")}, Confirmed: true}},
 		{"get-ack, never written", 1, &abd.GetAck{}},
+		{"get-ack of a later life", 1, &abd.GetAck{Standing: later}},
 		{"get-ack, empty value", 1, &abd.GetAck{Record: abd.Record{Tag: tag}}},
 		{"get-ack, large value", 300, &abd.GetAck{Record: abd.Record{Tag: tag}, Omitted: abd.LargestMaxValue}},
 		{"get-ack, deleted", 127, &abd.GetAck{Record: abd.Record{Tag: tag, Deleted: true}}},
@@ -64,6 +67,7 @@ func samples() []sample {
 		{"put of a tombstone", 256, &abd.Put{Key: "color", Record: abd.Record{Tag: largest, Deleted: true}}},
 		{"put, long value", 65536, &abd.Put{Key: "color", Record: abd.Record{Tag: tag, Value: bytes.Repeat([]byte("ab"), 150)}}},
 		{"put-ack", 1<<64 - 1, &abd.PutAck{}},
+		{"put-ack of a later life", 1, &abd.PutAck{Standing: later}},
 		{"confirm", 0, &abd.Confirm{Key: "color", Tag: tag}},
 		{"list from the first", 3, &abd.List{Limit: abd.MaxPage}},
 		{"list goes on", 3, &abd.List{Prefix: "user/", After: "user/42", Limit: 7}},
@@ -72,6 +76,7 @@ func samples() []sample {
 			{Key: "user/2", Tag: largest, Deleted: true},
 		}, More: true}},
 		{"page, empty", 3, &abd.Page{}},
+		{"page of a later life", 3, &abd.Page{Standing: later}},
 
 		{"describe", 4, &replica.Describe{}},
 		{"description", 4, &replica.Description{
@@ -94,7 +99,20 @@ func samples() []sample {
 			Node: "n4y2a", Version: "1.2.3-dev", Process: 4711, Uptime: 90 * time.Minute, Configuration: 6,
 			Usage:    replica.Usage{Keys: 70000, Tombstones: 3, Bytes: 1<<63 - 1},
 			Appended: 1 << 33, Durable: 1<<33 - 1, CertificateEnd: 1_800_000_000, Trouble: "no space",
+			Repair: repair.Progress{Passes: 1, Compared: 70000, Merged: 3, Bytes: 512, Examined: 9, Healed: 2, Damaged: 1},
 		}},
+
+		{"summarize", 6, &repair.Summarize{Range: repair.Range{After: "a", To: anyBytes}, Keys: abd.MaxPage}},
+		{"summarize everything", 6, &repair.Summarize{}},
+		{"summary", 6, &repair.Summary{Keys: 3, Hash: 1<<64 - 1}},
+		{"offer", 7, &repair.Offer{Range: repair.Range{After: "a", To: "b"}, Items: []abd.Item{{Key: "b", Tag: tag}}}},
+		{"missing", 7, &repair.Missing{Entries: []repair.Entry{
+			{Key: "b", Record: abd.Record{Tag: tag, Value: []byte("blue")}},
+			{Key: anyBytes, Record: abd.Record{Tag: largest, Deleted: true}},
+		}, More: true, Last: anyBytes}},
+		{"missing, nothing", 7, &repair.Missing{}},
+		{"attest", 8, &repair.Attest{Range: repair.Range{After: "a"}, Life: 3}},
+		{"attested", 8, &repair.Attested{Entries: []repair.Entry{{Key: "b", Record: abd.Record{Tag: tag}}}}},
 	}
 }
 

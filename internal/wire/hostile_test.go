@@ -169,8 +169,8 @@ func TestBadFields(t *testing.T) {
 		{"seq is negative", "seq", pack(t, wire.KindConfirm, 1, []any{[]byte("k"), []any{-5, pid, 0}})},
 		{"limit beyond its type", "limit", pack(t, wire.KindList, 1, []any{[]byte{}, []byte{}, uint64(1) << 31})},
 		{"page without more", "page", pack(t, wire.KindPage, 1, []any{[]any{}})},
-		{"page of too many items", "items", pack(t, wire.KindPage, 1, []any{repeat([]any{[]byte("k"), tag, false}, abd.MaxPage+1), false})},
-		{"page of numbers", "item", pack(t, wire.KindPage, 1, []any{[]any{5}, false, bytes.Repeat([]byte{1}, 30)})},
+		{"page of too many items", "items", pack(t, wire.KindPage, 1, []any{repeat([]any{[]byte("k"), tag, false}, abd.MaxPage+1), false, 0, []any{}})},
+		{"page of numbers", "item", pack(t, wire.KindPage, 1, []any{[]any{5}, false, 0, bytes.Repeat([]byte{1}, 30)})},
 		{"version beyond its type", "version", pack(t, wire.KindHello, 0, []any{1 << 16, "c", "n1"})},
 		{"hello of no node id", "node", pack(t, wire.KindHello, 0, []any{1, "c", "N1"})},
 		{"long cluster id", "cluster", pack(t, wire.KindHello, 0, []any{1, strings.Repeat("c", wire.MaxCluster+1), "n1"})},
@@ -196,7 +196,7 @@ func TestBadFields(t *testing.T) {
 		{"a code that isn't", "skipped field", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, 0, raw(0xc1)})},
 		{"value limit is a bool", "valueLimit", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, true})},
 		{"value limit beyond its type", "valueLimit", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, uint64(1) << 31})},
-		{"omitted beyond what any cluster takes", "omitted", pack(t, wire.KindGetAck, 1, []any{record, false, abd.LargestMaxValue + 1})},
+		{"omitted beyond what any cluster takes", "omitted", pack(t, wire.KindGetAck, 1, []any{record, false, 0, []any{}, abd.LargestMaxValue + 1})},
 		{"bytes behind the frame", "frame", append(pack(t, wire.KindPut, 1, []any{[]byte("k"), record}), 0)},
 	} {
 		bad := wantFormatError(t, c.body)
@@ -255,9 +255,9 @@ func TestLyingLengths(t *testing.T) {
 		{"few items of a page", pack(t, wire.KindPage, 1, []any{long(0xdd, abd.MaxPage), false})},
 		{"configurations", pack(t, wire.KindDescription, 1, []any{"c", "n1", long(0xdd, many), []any{}, 1})},
 		{"members", pack(t, wire.KindDescription, 1, []any{"c", "n1", []any{}, long(0xdd, 4096), 1})},
-		{"an extra field", pack(t, wire.KindPutAck, 1, []any{long(0xdd, 1<<32-1)})},
-		{"an extra field's bytes", pack(t, wire.KindPutAck, 1, []any{long(0xc6, 1<<32-1)})},
-		{"an extra field's ext", pack(t, wire.KindPutAck, 1, []any{long(0xc9, 1<<32-1)})},
+		{"an extra field", pack(t, wire.KindPutAck, 1, []any{0, []any{}, long(0xdd, 1<<32-1)})},
+		{"an extra field's bytes", pack(t, wire.KindPutAck, 1, []any{0, []any{}, long(0xc6, 1<<32-1)})},
+		{"an extra field's ext", pack(t, wire.KindPutAck, 1, []any{0, []any{}, long(0xc9, 1<<32-1)})},
 	} {
 		if n := allocated(func() { wantFormatError(t, c.body) }); n > 16<<10 {
 			t.Errorf("%s: %d bytes allocated for a frame of %d", c.name, n, len(c.body))
@@ -269,12 +269,12 @@ func TestLyingLengths(t *testing.T) {
 // neither stack nor heap.
 func TestDeepNesting(t *testing.T) {
 	const deep = wire.MaxFrame - 64
-	maps := pack(t, wire.KindPutAck, 1, []any{raw(bytes.Repeat([]byte{0x81}, 1<<20)...)}) // the keys are nested
+	maps := pack(t, wire.KindPutAck, 1, []any{0, []any{}, raw(bytes.Repeat([]byte{0x81}, 1<<20)...)}) // the keys are nested
 	if n := allocated(func() { wantFormatError(t, maps) }); n > 16<<10 {
 		t.Errorf("%d bytes allocated", n)
 	}
 	closed := append(bytes.Repeat([]byte{0x91}, deep), 0x90)
-	conversation, m, err := wire.DecodeFrame(pack(t, wire.KindPutAck, 1, []any{msgpack.RawMessage(closed)}))
+	conversation, m, err := wire.DecodeFrame(pack(t, wire.KindPutAck, 1, []any{0, []any{}, msgpack.RawMessage(closed)}))
 	if _, ok := m.(*abd.PutAck); err != nil || conversation != 1 || !ok {
 		t.Errorf("a deep extra field that is well formed: %d, %v, %v", conversation, m, err)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/repair"
 	"atoll/replica"
 )
 
@@ -36,6 +37,16 @@ const (
 	KindStatus      Kind = 35
 )
 
+// repair.
+const (
+	KindSummarize Kind = 48
+	KindSummary   Kind = 49
+	KindOffer     Kind = 50
+	KindMissing   Kind = 51
+	KindAttest    Kind = 52
+	KindAttested  Kind = 53
+)
+
 // String returns the name of the message, for logs.
 func (k Kind) String() string {
 	switch k {
@@ -65,6 +76,18 @@ func (k Kind) String() string {
 		return "status-query"
 	case KindStatus:
 		return "status"
+	case KindSummarize:
+		return "summarize"
+	case KindSummary:
+		return "summary"
+	case KindOffer:
+		return "offer"
+	case KindMissing:
+		return "missing"
+	case KindAttest:
+		return "attest"
+	case KindAttested:
+		return "attested"
 	}
 	return fmt.Sprintf("kind %d", uint16(k))
 }
@@ -112,6 +135,24 @@ func (e *Encoder) encode(conversation uint64, m env.Message) {
 	case *replica.Status:
 		e.open(KindStatus, conversation)
 		encodeStatus(e, m)
+	case *repair.Summarize:
+		e.open(KindSummarize, conversation)
+		encodeSummarize(e, m)
+	case *repair.Summary:
+		e.open(KindSummary, conversation)
+		encodeSummary(e, m)
+	case *repair.Offer:
+		e.open(KindOffer, conversation)
+		encodeOffer(e, m)
+	case *repair.Missing:
+		e.open(KindMissing, conversation)
+		encodeMissing(e, m)
+	case *repair.Attest:
+		e.open(KindAttest, conversation)
+		encodeAttest(e, m)
+	case *repair.Attested:
+		e.open(KindAttested, conversation)
+		encodeAttested(e, m)
 	default:
 		e.fail(fmt.Errorf("wire: %T has no encoding", m))
 	}
@@ -147,6 +188,18 @@ func (d *Decoder) decode(k Kind) env.Message {
 		return decodeStatusQuery(d)
 	case KindStatus:
 		return decodeStatus(d)
+	case KindSummarize:
+		return decodeSummarize(d)
+	case KindSummary:
+		return decodeSummary(d)
+	case KindOffer:
+		return decodeOffer(d)
+	case KindMissing:
+		return decodeMissing(d)
+	case KindAttest:
+		return decodeAttest(d)
+	case KindAttested:
+		return decodeAttested(d)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/repair"
 	"atoll/replica"
 )
 
@@ -156,7 +157,7 @@ func decodeStatusQuery(d *Decoder) *replica.StatusQuery {
 }
 
 func encodeStatus(e *Encoder, m *replica.Status) {
-	e.array(10)
+	e.array(11)
 	e.node("node", m.Node)
 	e.text(m.Version, maxVersion)
 	e.count("process", int64(m.Process), math.MaxInt32)
@@ -167,6 +168,7 @@ func encodeStatus(e *Encoder, m *replica.Status) {
 	e.uint(uint64(m.Durable))
 	e.count("certificateEnd", m.CertificateEnd, math.MaxInt64)
 	e.text(m.Trouble, maxTrouble)
+	encodeProgress(e, &m.Repair)
 }
 
 func decodeStatus(d *Decoder) *replica.Status {
@@ -187,8 +189,27 @@ func decodeStatus(d *Decoder) *replica.Status {
 	if n > 9 {
 		m.Trouble = d.string("trouble", maxTrouble)
 	}
-	d.end(n - 10)
+	if n > 10 {
+		m.Repair = decodeProgress(d)
+	}
+	d.end(n - 11)
 	return m
+}
+
+func encodeProgress(e *Encoder, p *repair.Progress) {
+	e.array(7)
+	for _, n := range []int64{p.Passes, p.Compared, p.Merged, p.Bytes, p.Examined, p.Healed, p.Damaged} {
+		e.count("progress", n, math.MaxInt64)
+	}
+}
+
+func decodeProgress(d *Decoder) (p repair.Progress) {
+	n := d.begin("progress", 7)
+	for _, field := range []*int64{&p.Passes, &p.Compared, &p.Merged, &p.Bytes, &p.Examined, &p.Healed, &p.Damaged} {
+		*field = d.count("progress", math.MaxInt64)
+	}
+	d.end(n - 7)
+	return p
 }
 
 func encodeUsage(e *Encoder, u *replica.Usage) {

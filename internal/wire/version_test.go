@@ -12,6 +12,7 @@ import (
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/repair"
 	"atoll/replica"
 	"atoll/tags"
 )
@@ -109,18 +110,25 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&env.Refused{Reason: env.ReasonFull, Text: "t"}, 2, 1, []env.Message{&env.Refused{Reason: env.ReasonFull}}},
 		{&abd.Get{Key: "k", TagOnly: true, ValueLimit: 9}, 3, 1, []env.Message{
 			&abd.Get{Key: "k"}, &abd.Get{Key: "k", TagOnly: true}}},
-		{&abd.GetAck{Record: record, Confirmed: true, Omitted: 9}, 3, 1, []env.Message{
-			&abd.GetAck{Record: record}, &abd.GetAck{Record: record, Confirmed: true}}},
+		{&abd.GetAck{Record: record, Confirmed: true, Omitted: 9}, 5, 4, []env.Message{
+			&abd.GetAck{Record: record, Confirmed: true}}},
 		{&abd.Put{Key: "k", Record: record}, 2, 2, nil},
-		{&abd.PutAck{}, 0, 0, nil},
+		{&abd.PutAck{}, 2, 2, nil},
 		{&abd.Confirm{Key: "k", Tag: tag}, 2, 2, nil},
 		{&abd.List{Prefix: "p", After: "q", Limit: 1}, 3, 3, nil},
-		{&abd.Page{Items: []abd.Item{{Key: "k", Tag: tag}}, More: true}, 2, 2, nil},
+		{&abd.Page{Items: []abd.Item{{Key: "k", Tag: tag}}, More: true}, 4, 4, nil},
 		{&replica.Describe{}, 0, 0, nil},
 		{&replica.Description{Cluster: "c", Node: "n1", Configurations: one, MaxValue: 1}, 5, 5, nil},
 		{&replica.StatusQuery{}, 0, 0, nil},
-		{&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t"}, 10, 8,
-			[]env.Message{&replica.Status{Node: "n1", Durable: 9}, &replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7}}},
+		{&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}}, 11, 8, []env.Message{
+			&replica.Status{Node: "n1", Durable: 9}, &replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7},
+			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t"}}},
+		{&repair.Summarize{Keys: 1}, 3, 3, nil},
+		{&repair.Summary{Keys: 1}, 2, 2, nil},
+		{&repair.Offer{}, 3, 3, nil},
+		{&repair.Missing{More: true, Last: "k"}, 3, 3, nil},
+		{&repair.Attest{Life: 1}, 3, 3, nil},
+		{&repair.Attested{More: true, Last: "k"}, 3, 3, nil},
 	} {
 		var e wire.Encoder
 		frame, err := e.AppendFrame(nil, 1, c.full)

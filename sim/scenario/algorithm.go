@@ -54,7 +54,9 @@ type Cluster struct {
 	ID             quorum.ClusterID
 	Configurations quorum.Configurations
 	MaxValue       int // bytes
-	Mutants        Mutants
+	// Repair: nodes repair each other.
+	Repair  bool
+	Mutants Mutants
 }
 
 // Traits are what may be expected of an algorithm.

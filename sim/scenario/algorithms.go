@@ -3,10 +3,12 @@ package scenario
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/repair"
 	"atoll/replica"
 	"atoll/sim"
 )
@@ -30,14 +32,26 @@ func (ABD) Traits() Traits {
 
 // Node implements Algorithm.
 func (ABD) Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper, error) {
-	return replica.New(replica.Config{
+	n, err := replica.New(replica.Config{
 		Cluster:        c.ID,
 		Self:           self,
 		Configurations: c.Configurations,
 		MaxValue:       c.MaxValue,
+		Pace:           repair.Pace{Pass: pass, Page: page, Look: look},
 		Rules:          c.Mutants.Replica,
 	}, store)
+	if err != nil || !c.Repair {
+		return untasked{n}, err
+	}
+	return n, nil
 }
+
+// The pace of repair in worlds that live for seconds.
+const (
+	pass = 400 * time.Millisecond
+	page = 2 * time.Millisecond
+	look = 40 * time.Millisecond
+)
 
 // Client implements Algorithm.
 func (ABD) Client(c Cluster) Client {
@@ -65,6 +79,13 @@ func (WriteBack) Traits() Traits {
 		return false
 	})
 	return t
+}
+
+// Node implements Algorithm. The nodes don't heal: the phases of this client
+// know nothing of lives.
+func (WriteBack) Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper, error) {
+	n, err := ABD{}.Node(c, self, store)
+	return untasked{n}, err
 }
 
 // Client implements Algorithm.
@@ -101,6 +122,11 @@ func (SingleWriterABD) About() string {
 func (SingleWriterABD) Traits() Traits {
 	return Traits{Tags: true, Settles: true, SingleWriter: true, ReadRounds: 2, WriteRounds: 2, Needs: sim.Needs,
 		Rules: []string{"abd.StoreAnything", "abd.AckDuplicateAtOnce", "abd.RevealUnsynced", "abd.EraseTombstones", "abd.DamagedIsAbsent"}}
+}
+
+// Node implements Algorithm. The nodes don't heal, as those of WriteBack.
+func (SingleWriterABD) Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper, error) {
+	return WriteBack{}.Node(c, self, store)
 }
 
 // Client implements Algorithm.

@@ -12,6 +12,7 @@ func Builtins() []Scenario {
 	disks := []string{"powerloss", "torn", "failsync", "lose", "slowdisk", "stall", "full", "damage", "misdirect"}
 	clocks := []string{"jump", "drift", "pause"}
 	base := Scenario{
+		Repair:  anyRepair,
 		Clients: 8, Keys: 4, Nodes: 5,
 		Duration: Duration(2 * time.Second),
 		Mix:      Mix{Read: 50, Write: 38, Delete: 8, List: 4},
@@ -25,13 +26,16 @@ func Builtins() []Scenario {
 		return s.WithDefaults()
 	}
 	quiet := named("quiet", "no faults: what an operation costs")
-	quiet.Mix = Mix{Read: 50, Write: 50}
+	quiet.Mix, quiet.Repair = Mix{Read: 50, Write: 50}, repairOff
 	registers := named("registers", "registers of five nodes and eight clients, under every kind of fault", FaultKinds()...)
 	registers.Quorum = anyQuorum
 	lists := named("lists", "many keys, and lists of them", slices.Concat(crashes, network)...)
 	// A read quorum of majorities shows what is settled: any other doesn't.
 	lists.Quorum = anyQuorum
 	lists.Keys, lists.Mix = 60, Mix{Read: 10, Write: 50, Delete: 10, List: 30}
+	healing := named("healing", "three nodes whose records are damaged, again and again, and healed", "damage", "minimal", "reach", "lossy", "slow", "crash")
+	healing.Nodes, healing.Keys, healing.Repair = 3, 2, repairOn
+	healing.Faults.Every, healing.Faults.Lasts = Duration(60*time.Millisecond), Duration(60*time.Millisecond)
 	return []Scenario{
 		registers,
 		quiet,
@@ -40,6 +44,7 @@ func Builtins() []Scenario {
 		named("crashes", "processes that die, lose power or freeze, and come back", crashes...),
 		named("partitions", "ways that are cut in one or both directions, connections that break", network...),
 		named("disks", "disks that lose, stall, fill up, are damaged or gone", disks...),
+		healing,
 		named("clocks", "clocks that jump and drift", clocks...),
 	}
 }

@@ -19,6 +19,12 @@ func (s Scenario) Draw(seed uint64) Plan {
 	if s.Quorum == anyQuorum {
 		s.Quorum = s.drawQuorum(seed)
 	}
+	if s.Repair == anyRepair {
+		s.Repair = repairOff
+		if newDice(seed, "repair").one(2) {
+			s.Repair = repairOn
+		}
+	}
 	if len(s.Faults.Kinds) > 0 && newDice(seed, "timeout").one(2) {
 		s.Timeout = 0 // who gives up hides that it would have waited for ever
 	}
@@ -42,6 +48,13 @@ func (s Scenario) Draw(seed uint64) Plan {
 	slices.SortStableFunc(p.Decisions, func(a, b Decision) int { return cmp.Compare(a.At, b.At) })
 	return p
 }
+
+// The values of Scenario.Repair.
+const (
+	repairOn  = "on"
+	repairOff = "off"
+	anyRepair = "any"
+)
 
 // anyQuorum is the text that stands for a drawn quorum system.
 const anyQuorum = "any"

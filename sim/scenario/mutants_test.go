@@ -14,10 +14,12 @@ import (
 // scripted are the rules that no seed of these scenarios breaks noticeably;
 // each has a schedule in abd/testdata that kills it.
 var scripted = map[string]string{
-	"sim.ReuseIDs":      "a client must die in the middle of the first write of two lives running (schedule 2)",
-	"abd.KeepSpares":    "nothing may be late but what was refused: the kernel asks the spares anyway (21-flipped-bits)",
-	"abd.WaitForHolder": "who alone holds a tag must die between saying so and sending the value (large-value-holder-dies)",
-	"abd.TrustRefusals": "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
+	"sim.ReuseIDs":       "a client must die in the middle of the first write of two lives running (schedule 2)",
+	"abd.KeepSpares":     "nothing may be late but what was refused: the kernel asks the spares anyway (21-flipped-bits)",
+	"abd.WaitForHolder":  "who alone holds a tag must die between saying so and sending the value (large-value-holder-dies)",
+	"abd.TrustRefusals":  "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
+	"abd.CountForgotten": "an acknowledgement must be on its way, or given, while its node is healed; one seed in a hundred or so (heal-taken-back)",
+	"repair.HealOneKey":  "a key must be damaged in its own bytes, which no fault here does (heal-key)",
 }
 
 // worldOf returns the scenario whose seeds kill a mutant.
@@ -28,6 +30,9 @@ func worldOf(t *testing.T, rule string) scenario.Scenario {
 		s.ValueSize = abd.DefaultInline + 1
 	case "abd.MergeWholePages":
 		s = builtin(t, "lists")
+	case "repair.HealInSameLife", "repair.RenewOnce", "repair.AttestUnsaved", "repair.HealFromAny", "repair.HealFromSelf", "repair.MergeAnything":
+		s = builtin(t, "healing")
+		s.Faults.Kinds, s.Faults.All = []string{"damage", "minimal", "reach", "lossy"}, true
 	case "sim.TrustTorn":
 		// A torn record shows only until the key is written anew.
 		s = builtin(t, "disks")

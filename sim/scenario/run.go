@@ -121,6 +121,7 @@ type stored struct {
 	at       env.Position
 	register *register
 	tag      tags.Tag
+	healed   bool // in the place of a damaged one
 }
 
 // newRun builds the world of a plan.
@@ -197,6 +198,7 @@ func (r *run) addCluster(number int) error {
 	}
 	c := &cluster{r: r, number: number, configuration: configuration, told: Cluster{
 		ID:             quorum.ClusterID(fmt.Sprintf("c%d", number+1)),
+		Repair:         r.s.Repair == repairOn,
 		Configurations: quorum.Configurations{configuration},
 		MaxValue:       max(r.s.ValueSize, abd.DefaultMaxValue),
 		Mutants:        r.mutants,

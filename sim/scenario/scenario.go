@@ -49,6 +49,10 @@ type Scenario struct {
 	// it; weights name the nodes n1, n2 and so on. "any" stands for one that
 	// each seed draws. Default "majority".
 	Quorum string `json:"quorum,omitempty"`
+	// Repair says whether nodes pull from each other what they have missed,
+	// and heal damaged records: "on", "off", or "any", which each seed draws,
+	// since repair hides much that would go wrong without it. Default "off".
+	Repair string `json:"repair,omitempty"`
 
 	// Clients is the number of clients of each cluster, who do one operation
 	// after another. Default 8.
@@ -168,6 +172,7 @@ func (s Scenario) WithDefaults() Scenario {
 	setDefault(&s.Clusters, 1)
 	setDefault(&s.Nodes, 5)
 	setDefault(&s.Quorum, "majority")
+	setDefault(&s.Repair, repairOff)
 	setDefault(&s.Clients, 8)
 	setDefault(&s.Keys, 4)
 	setDefault(&s.Duration, Duration(2*time.Second))
@@ -212,6 +217,9 @@ func (s Scenario) Check() error {
 		bad("algorithm: no algorithm %q", s.Algorithm)
 	} else if err := a.Traits().check(); err != nil {
 		bad("algorithm %q: %w", s.Algorithm, err)
+	}
+	if !slices.Contains([]string{repairOn, repairOff, anyRepair}, s.Repair) {
+		bad("repair: %q is none of %s, %s, %s", s.Repair, repairOn, repairOff, anyRepair)
 	}
 	for _, f := range []struct {
 		name            string

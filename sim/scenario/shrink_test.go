@@ -18,7 +18,7 @@ func TestShrink(t *testing.T) {
 	}{
 		{"abd.NoWriteBack", 0, 2, 12},
 		{"sim.BootEmpty", 7, 2, 4},
-		{"abd.TimeoutIsFailure", 2, 6, 12},
+		{"abd.TimeoutIsFailure", 13, 6, 8},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()

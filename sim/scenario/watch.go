@@ -72,6 +72,17 @@ func (s *watched) Store(key abd.Key, rec abd.Record) (env.Position, error) {
 	return at, err
 }
 
+// Heal implements repair.View. A node that heals may go back to an older record,
+// once its acknowledgements of the newer one count no more: what has ended is
+// checked by checkTag and by reading back.
+func (s *watched) Heal(key abd.Key, rec abd.Record) (env.Position, error) {
+	at, err := s.disk.Heal(key, rec)
+	if g := s.n.c.register(key); err == nil && g != nil && s.n.c.r.traits.Tags {
+		s.n.queue = append(s.n.queue, stored{at, g, rec.Tag, true})
+	}
+	return at, err
+}
+
 // boot begins a life of the node. What an earlier life has made durable must
 // be there.
 func (n *node) boot(p *sim.Process) (sim.Stepper, error) {
@@ -97,7 +108,7 @@ func (n *node) stored(key abd.Key, rec abd.Record, at env.Position) {
 		return
 	}
 	if r.traits.Tags {
-		n.queue = append(n.queue, stored{at, g, rec.Tag})
+		n.queue = append(n.queue, stored{at, g, rec.Tag, false})
 	}
 	number := r.numberOf(g, rec)
 	if number < 0 {
@@ -143,7 +154,7 @@ func (n *node) synced() {
 
 func (n *node) nowDurable(s stored) {
 	durable := &s.register.durable[n.place]
-	if s.tag.Less(*durable) {
+	if s.tag.Less(*durable) && !s.healed {
 		r := n.c.r
 		r.violate("durable-tag-falls", s.register, "%s durably held %s, and now %s", n.p.ID(), r.w.TagText(*durable), r.w.TagText(s.tag))
 	}

@@ -1,0 +1,145 @@
+package wire
+
+import (
+	"math"
+
+	"atoll/abd"
+	"atoll/repair"
+)
+
+func encodeRange(e *Encoder, r repair.Range) {
+	e.key("after", r.After)
+	e.key("to", r.To)
+}
+
+func decodeRange(d *Decoder) repair.Range {
+	return repair.Range{After: d.key("after"), To: d.key("to")}
+}
+
+func encodeSummarize(e *Encoder, m *repair.Summarize) {
+	e.array(3)
+	encodeRange(e, m.Range)
+	e.count("keys", int64(m.Keys), math.MaxInt32)
+}
+
+func decodeSummarize(d *Decoder) *repair.Summarize {
+	n := d.begin("summarize", 3)
+	m := &repair.Summarize{Range: decodeRange(d), Keys: int(d.count("keys", math.MaxInt32))}
+	d.end(n - 3)
+	return m
+}
+
+func encodeSummary(e *Encoder, m *repair.Summary) {
+	e.array(2)
+	e.count("keys", int64(m.Keys), math.MaxInt32)
+	e.uint(m.Hash)
+}
+
+func decodeSummary(d *Decoder) *repair.Summary {
+	n := d.begin("summary", 2)
+	m := &repair.Summary{Keys: int(d.count("keys", math.MaxInt32)), Hash: d.uint("hash", math.MaxUint64)}
+	d.end(n - 2)
+	return m
+}
+
+func encodeOffer(e *Encoder, m *repair.Offer) {
+	e.array(3)
+	encodeRange(e, m.Range)
+	encodeItems(e, m.Items)
+}
+
+func decodeOffer(d *Decoder) *repair.Offer {
+	n := d.begin("offer", 3)
+	m := &repair.Offer{Range: decodeRange(d), Items: decodeItems(d)}
+	d.end(n - 3)
+	return m
+}
+
+func encodeMissing(e *Encoder, m *repair.Missing) {
+	e.array(3)
+	encodeEntries(e, m.Entries)
+	e.bool(m.More)
+	e.key("last", m.Last)
+}
+
+func decodeMissing(d *Decoder) *repair.Missing {
+	n := d.begin("missing", 3)
+	m := &repair.Missing{Entries: decodeEntries(d), More: d.bool("more"), Last: d.key("last")}
+	d.end(n - 3)
+	return m
+}
+
+func encodeAttest(e *Encoder, m *repair.Attest) {
+	e.array(3)
+	encodeRange(e, m.Range)
+	e.uint(uint64(m.Life))
+}
+
+func decodeAttest(d *Decoder) *repair.Attest {
+	n := d.begin("attest", 3)
+	m := &repair.Attest{Range: decodeRange(d), Life: abd.Life(d.uint("life", math.MaxUint64))}
+	d.end(n - 3)
+	return m
+}
+
+func encodeAttested(e *Encoder, m *repair.Attested) {
+	e.array(3)
+	encodeEntries(e, m.Entries)
+	e.bool(m.More)
+	e.key("last", m.Last)
+}
+
+func decodeAttested(d *Decoder) *repair.Attested {
+	n := d.begin("attested", 3)
+	m := &repair.Attested{Entries: decodeEntries(d), More: d.bool("more"), Last: d.key("last")}
+	d.end(n - 3)
+	return m
+}
+
+func encodeEntries(e *Encoder, entries []repair.Entry) {
+	e.list("entries", len(entries), repair.MaxEntries)
+	for i := range entries {
+		e.array(2)
+		e.key("entry key", entries[i].Key)
+		encodeRecord(e, &entries[i].Record)
+	}
+}
+
+func decodeEntries(d *Decoder) []repair.Entry {
+	n := d.list("entries", repair.MaxEntries, minEntry)
+	if n == 0 {
+		return nil
+	}
+	entries := make([]repair.Entry, n)
+	for i := range entries {
+		if d.err != nil {
+			break
+		}
+		fields := d.begin("entry", 2)
+		entries[i] = repair.Entry{Key: d.key("entry key"), Record: decodeRecord(d)}
+		d.end(fields - 2)
+	}
+	return entries
+}
+
+// encodeStanding writes the two fields that end every answer which counts
+// towards a quorum.
+func encodeStanding(e *Encoder, s *abd.Standing) {
+	e.uint(uint64(s.Life))
+	e.list("lives", len(s.Others), abd.MaxLives)
+	for i := range s.Others {
+		e.array(2)
+		e.node("life of", s.Others[i].Node)
+		e.uint(uint64(s.Others[i].Life))
+	}
+}
+
+func decodeStanding(d *Decoder) (s abd.Standing) {
+	s.Life = abd.Life(d.uint("life", math.MaxUint64))
+	for n := d.list("lives", abd.MaxLives, minLife); n > 0 && d.err == nil; n-- {
+		fields := d.begin("life", 2)
+		s = s.With(d.node("life of"), abd.Life(d.uint("life", math.MaxUint64)))
+		d.end(fields - 2)
+	}
+	return s
+}

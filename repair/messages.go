@@ -1,0 +1,219 @@
+package repair
+
+import "atoll/abd"
+
+// Limits of what one message holds.
+const (
+	// MaxEntries is how many records an answer holds at most.
+	MaxEntries = abd.MaxPage
+	// MaxEntryBytes is about how many bytes of keys and values it holds. One
+	// record is always possible.
+	MaxEntryBytes = 1 << 20
+	// maxExamined is how many keys a node looks at for one answer.
+	maxExamined = 4 * abd.MaxPage
+	// maxAiling is how many damaged records a node keeps in mind.
+	maxAiling = 4096
+)
+
+// Range is what lies between two keys: all keys that come after After and, when
+// To isn't empty, not behind To.
+type Range struct{ After, To abd.Key }
+
+// Has reports whether a key is in the range.
+func (r Range) Has(key abd.Key) bool { return key > r.After && (r.To == "" || key <= r.To) }
+
+// Entry is a record and its key.
+type Entry struct {
+	Key    abd.Key
+	Record abd.Record
+}
+
+// Summarize asks a node for a hash of the tags that it has in a range.
+type Summarize struct {
+	Range
+	// Keys is how many keys the asker has there. A node that has more doesn't
+	// look at the rest.
+	Keys int
+}
+
+// Summary answers Summarize.
+type Summary struct {
+	Keys int
+	Hash uint64 // of the keys and tags; see Hash
+}
+
+// Offer tells a node which tags the asker has in a range, and asks for the
+// records whose tags are larger.
+type Offer struct {
+	Range
+	Items []abd.Item // sorted, all in the range
+}
+
+// Missing answers Offer.
+type Missing struct {
+	Entries []Entry // sorted
+	// More: the keys behind Last must be asked for.
+	More bool
+	Last abd.Key
+}
+
+// Attest tells a node that the sender is in a later life, and asks for all
+// records of a range. The node answers once it durably knows of that life.
+type Attest struct {
+	Range
+	Life abd.Life
+}
+
+// Attested answers Attest.
+type Attested struct {
+	Entries []Entry // sorted
+	More    bool    // as in Missing
+	Last    abd.Key
+}
+
+// The messages that follow are those of a node's tasks to the node itself, and
+// its answers. They have no encoding.
+
+// inventory asks for a page of the node's own keys.
+type inventory struct{ After abd.Key }
+
+// stock answers inventory. Nothing is known of a key behind After and before
+// the first of Items when Damaged is set.
+type stock struct {
+	Items []abd.Item
+	More  bool
+	// Damaged, when it isn't empty, is a record that can't be trusted, and kept
+	// the node from looking further: Items is empty.
+	Damaged abd.Key
+}
+
+// merge asks the node to store those records that are larger than its own.
+type merge struct{ Entries []Entry }
+
+// merged answers merge.
+type merged struct{ Stored int }
+
+// examine makes a node read its own records, values too, to notice damage.
+type examine struct{ After abd.Key }
+
+// examined answers examine.
+type examined struct {
+	Last abd.Key // the last one that was read
+	Keys int
+	Done bool
+}
+
+// ail asks a node for some damage that it has noticed.
+type ail struct{}
+
+// ailment answers ail: a gap that wants healing, none if Damaged is empty.
+type ailment struct {
+	// Range is what must be healed. Its To is a record that can be trusted,
+	// and may be asked for too.
+	Range
+	// Damaged are the records in it that can't be trusted, sorted.
+	Damaged []abd.Key
+}
+
+// renew makes a node begin another life.
+type renew struct{}
+
+// renewed answers renew, once that life is durable.
+type renewed struct{ Life abd.Life }
+
+// mend puts what a read quorum of others holds into a range of a gap.
+type mend struct {
+	Range
+	Entries []Entry // sorted
+	// Damaged are those of the gap. What remains of them is removed with the
+	// last Mend of a gap, which is marked by Done.
+	Damaged []abd.Key
+	Done    bool
+	// Life is the one that the others knew of.
+	Life abd.Life
+}
+
+// mended answers mend.
+type mended struct{}
+
+// report adds to a node's Progress.
+type report struct{ Progress }
+
+// Progress is what repair has done on a node since its process started.
+type Progress struct {
+	Passes   int64 // over the keys of another member, completed
+	Compared int64 // keys whose tags were compared with another member's
+	Merged   int64 // records taken from another member
+	Bytes    int64 // of their keys and values
+	Examined int64 // records read in search of damage
+	Healed   int64 // damaged records that were replaced
+	Damaged  int64 // damaged records that are known and not healed, now
+}
+
+// HashOf returns the hash of keys and tags in the order of the keys, for a
+// comparison that costs two numbers. Two ranges that differ and have the same
+// hash stay different until one of them changes.
+func HashOf(items []abd.Item) uint64 {
+	h := newHash()
+	for i := range items {
+		h.add(items[i].Key, items[i].Tag)
+	}
+	return uint64(h)
+}
+
+// Message marks the type as a message.
+func (*Summarize) Message() {}
+
+// Message marks the type as a message.
+func (*Summary) Message() {}
+
+// Message marks the type as a message.
+func (*Offer) Message() {}
+
+// Message marks the type as a message.
+func (*Missing) Message() {}
+
+// Message marks the type as a message.
+func (*Attest) Message() {}
+
+// Message marks the type as a message.
+func (*Attested) Message() {}
+
+// Message marks the type as a message.
+func (*inventory) Message() {}
+
+// Message marks the type as a message.
+func (*stock) Message() {}
+
+// Message marks the type as a message.
+func (*merge) Message() {}
+
+// Message marks the type as a message.
+func (*merged) Message() {}
+
+// Message marks the type as a message.
+func (*examine) Message() {}
+
+// Message marks the type as a message.
+func (*examined) Message() {}
+
+// Message marks the type as a message.
+func (*ail) Message() {}
+
+// Message marks the type as a message.
+func (*ailment) Message() {}
+
+// Message marks the type as a message.
+func (*renew) Message() {}
+
+// Message marks the type as a message.
+func (*renewed) Message() {}
+
+// Message marks the type as a message.
+func (*mend) Message() {}
+
+// Message marks the type as a message.
+func (*mended) Message() {}
+
+// Message marks the type as a message.
+func (*report) Message() {}

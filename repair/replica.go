@@ -1,0 +1,297 @@
+package repair
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/tags"
+)
+
+// Replica is the replica's half: a deterministic step over a View. It is not
+// safe for concurrent use.
+type Replica struct {
+	self     quorum.NodeID
+	view     View
+	maxValue int
+	rules    Rules
+
+	standing abd.Standing
+	at       env.Position // of the record that says so
+
+	ailing   []abd.Key // sorted
+	progress Progress
+}
+
+// Config is what NewReplica needs.
+type Config struct {
+	Self quorum.NodeID
+	// MaxValue is the largest value in bytes that the node stores.
+	MaxValue int
+	Rules    Rules
+}
+
+// NewReplica returns a replica over view, which remembers the lives that an
+// earlier process has noted there. An error means that it can't be trusted.
+func NewReplica(cfg Config, view View) (*Replica, error) {
+	r := &Replica{self: cfg.Self, view: view, maxValue: cfg.MaxValue, rules: cfg.Rules}
+	cell, at := view.Cell(cellLives)
+	standing, err := decodeLives(cell)
+	if err != nil {
+		return nil, err
+	}
+	r.standing, r.at = standing, at
+	return r, nil
+}
+
+// Progress returns what was done so far.
+func (r *Replica) Progress() Progress {
+	p := r.progress
+	p.Damaged = int64(len(r.ailing))
+	return p
+}
+
+// Standing returns what the node's answers must say of lives, and the position
+// of the record that says so. A step can change it.
+func (r *Replica) Standing() (abd.Standing, env.Position) { return r.standing, r.at }
+
+// Step acts on one message and appends what to send to out. An error means
+// that the node's store is broken and the node must stop.
+func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	answer, after, err := r.dispatch(from.Node, m)
+	switch {
+	case err != nil:
+		refused := abd.Refusal(err)
+		if refused == nil {
+			return out, err
+		}
+		answer, after = refused, 0
+	case answer == nil:
+		return out, nil
+	}
+	return append(out, env.Out{To: from, Message: answer, After: after}), nil
+}
+
+func (r *Replica) dispatch(from quorum.NodeID, m env.Message) (env.Message, env.Position, error) {
+	switch m := m.(type) {
+	case *Summarize:
+		return r.summarize(m)
+	case *Offer:
+		return r.offer(m)
+	case *Attest:
+		return r.attest(from, m)
+	case *inventory:
+		return r.inventory(m)
+	case *merge:
+		return r.merge(m)
+	case *examine:
+		return r.examine(m)
+	case *ail:
+		return r.ailment()
+	case *renew:
+		return r.renew()
+	case *mend:
+		return r.mend(m)
+	case *report:
+		r.progress.Passes += m.Passes
+		r.progress.Compared += m.Compared
+		return nil, 0, nil
+	}
+	return nil, 0, fmt.Errorf("repair: no step for %T", m)
+}
+
+// IsOwn reports whether m is a request that a node's own tasks make, and that
+// nobody else may.
+func IsOwn(m env.Message) bool {
+	switch m.(type) {
+	case *inventory, *merge, *examine, *ail, *renew, *mend, *report:
+		return true
+	}
+	return false
+}
+
+// scan walks the keys of a range with their tags.
+func (r *Replica) scan(in Range, each func(key abd.Key, tag tags.Tag, deleted bool) bool) (env.Position, error) {
+	at, err := r.view.Scan("", in.After, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+		return in.Has(key) && each(key, tag, deleted)
+	})
+	r.notice(err)
+	return at, err
+}
+
+func (r *Replica) load(key abd.Key, withValue bool) (abd.Record, env.Position, error) {
+	record, at, err := r.view.Load(key, withValue)
+	r.notice(err)
+	return record, at, err
+}
+
+// inventory answers with a page of the node's own tags. Nobody else sees them,
+// so they needn't be durable.
+func (r *Replica) inventory(m *inventory) (env.Message, env.Position, error) {
+	page := &stock{}
+	size := 0
+	_, err := r.scan(Range{After: m.After}, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+		page.Items = append(page.Items, abd.Item{Key: key, Tag: tag, Deleted: deleted})
+		size += len(key)
+		page.More = len(page.Items) == abd.MaxPage || size >= abd.MaxPageBytes
+		return !page.More
+	})
+	if d, ok := errors.AsType[*abd.DamagedRecord](err); ok {
+		return &stock{Damaged: d.Key}, 0, nil
+	}
+	return page, 0, err
+}
+
+// summarize answers with the hash of what the node has in a range.
+func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
+	h, keys := newHash(), 0
+	at, err := r.scan(m.Range, func(key abd.Key, tag tags.Tag, _ bool) bool {
+		h.add(key, tag)
+		keys++
+		return keys <= m.Keys && keys <= maxExamined
+	})
+	return &Summary{Keys: keys, Hash: uint64(h)}, at, err
+}
+
+// offer answers with the records in which this node is ahead of the asker. What
+// it shows is durable, as an answer to a get is.
+func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
+	items := m.Items
+	var wanted []abd.Key
+	missing := &Missing{}
+	examined := 0
+	at, err := r.scan(m.Range, func(key abd.Key, tag tags.Tag, _ bool) bool {
+		for len(items) > 0 && items[0].Key < key {
+			items = items[1:]
+		}
+		known := len(items) > 0 && items[0].Key == key
+		if !known || items[0].Tag.Less(tag) {
+			wanted = append(wanted, key)
+		}
+		examined++
+		missing.Last = key
+		missing.More = len(wanted) == MaxEntries || examined == maxExamined
+		return !missing.More
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	entries, last, after, err := r.entries(wanted)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(entries) < len(wanted) {
+		missing.More, missing.Last = true, last
+	}
+	missing.Entries = entries
+	return missing, max(at, after), nil
+}
+
+// entries loads records up to the limits of an answer. It skips those that are
+// damaged: another member may have them.
+func (r *Replica) entries(keys []abd.Key) (entries []Entry, last abd.Key, at env.Position, err error) {
+	size := 0
+	for _, key := range keys {
+		if size >= MaxEntryBytes {
+			break
+		}
+		last = key
+		record, pos, err := r.load(key, true)
+		if errors.Is(err, abd.ErrDamaged) {
+			continue
+		}
+		if err != nil {
+			return nil, "", 0, err
+		}
+		at = max(at, pos)
+		size += len(key) + len(record.Value)
+		entries = append(entries, Entry{key, record})
+	}
+	return entries, last, at, nil
+}
+
+// merge stores what is larger than what the node has: each is a put whose
+// caller was somebody else.
+func (r *Replica) merge(m *merge) (env.Message, env.Position, error) {
+	stored := 0
+	var after env.Position
+	for _, e := range m.Entries {
+		if err := (&abd.Put{Key: e.Key, Record: e.Record}).Check(r.maxValue); err != nil {
+			continue // whoever sent it is mistaken, and the rest may be good
+		}
+		old, _, err := r.load(e.Key, false)
+		if errors.Is(err, abd.ErrDamaged) {
+			continue
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		if !old.Tag.Less(e.Record.Tag) && !r.rules.MergeAnything {
+			continue
+		}
+		if after, err = r.view.Store(e.Key, e.Record); err != nil {
+			return nil, 0, err
+		}
+		stored++
+		r.progress.Merged++
+		r.progress.Bytes += int64(len(e.Key) + len(e.Record.Value))
+	}
+	return &merged{stored}, after, nil
+}
+
+// examine reads some records, values too.
+func (r *Replica) examine(m *examine) (env.Message, env.Position, error) {
+	answer := &examined{Last: m.After, Done: true}
+	var keys []abd.Key
+	_, err := r.scan(Range{After: m.After}, func(key abd.Key, _ tags.Tag, _ bool) bool {
+		keys = append(keys, key)
+		answer.Done = len(keys) < examinePage
+		return answer.Done
+	})
+	if d, ok := errors.AsType[*abd.DamagedRecord](err); ok {
+		return &examined{Last: max(d.Key, m.After), Done: d.Key <= m.After}, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	size := 0
+	for i, key := range keys {
+		record, _, err := r.load(key, true)
+		if err != nil && !errors.Is(err, abd.ErrDamaged) {
+			return nil, 0, err
+		}
+		answer.Last = key
+		answer.Keys++
+		if size += len(record.Value); size >= MaxEntryBytes && i < len(keys)-1 {
+			answer.Done = false
+			break
+		}
+	}
+	r.progress.Examined += int64(answer.Keys)
+	return answer, 0, nil
+}
+
+// ail keeps in mind that a record is damaged.
+func (r *Replica) ail(key abd.Key) {
+	if i, known := slices.BinarySearch(r.ailing, key); !known && len(r.ailing) < maxAiling {
+		r.ailing = slices.Insert(r.ailing, i, key)
+	}
+}
+
+// ailment answers with a gap that wants healing.
+func (r *Replica) ailment() (env.Message, env.Position, error) {
+	for len(r.ailing) > 0 {
+		after, to, damaged, err := r.view.Gap(r.ailing[0])
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(damaged) > 0 {
+			return &ailment{Range{after, to}, damaged}, 0, nil
+		}
+		r.ailing = slices.Delete(r.ailing, 0, 1) // it was overwritten
+	}
+	return &ailment{}, 0, nil
+}
