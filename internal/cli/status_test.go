@@ -62,7 +62,7 @@ func TestPrintStatusJSON(t *testing.T) {
 	if err := cli.PrintStatus(&out, cli.LinesFormat, testStatus(t)); err != nil {
 		t.Fatal(err)
 	}
-	const node = `"node":{"version":"v1","pid":42,"uptime_s":90,"config_index":0,"keys":3,"tombstones":1,"bytes":5242880,"journal_appended":7,"journal_durable":6,` +
+	const node = `"node":{"version":"v1","pid":42,"uptime_s":90,"config_index":0,"keys":3,"tombstones":1,"bytes":5242880,"journal_appended":7,"journal_durable":6,"repair":{"passes":0,"keys_compared":0,"records_merged":0,"bytes_merged":0,"records_examined":0,"records_healed":0,"records_damaged":0},` +
 		`"certificate_end":"2100-01-01T00:00:00Z"}`
 	const want = `{"cluster":"c1",` +
 		`"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0}}},` +
