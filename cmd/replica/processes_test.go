@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"time"
 
 	"atoll/client"
-	"atoll/internal/cli"
 	"atoll/internal/identity"
 	"atoll/tags"
 )
@@ -210,30 +207,6 @@ func TestAReplicaThatIsStoppedFailsNobodyAndGoesOn(t *testing.T) {
 		}
 	}
 	l.check(t, c)
-}
-
-// TestTwoProcessesOnOneFolder: the second is refused, and the first goes on.
-func TestTwoProcessesOnOneFolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "cluster")
-	cs := startCluster(t, dir, 1, "majority")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	// On another address, or that would be what is refused.
-	second := exec.Command(self, "run", "--data-dir", cs.all[0].folder, "--listen", "127.0.0.1:0")
-	second.Env = childEnvironment()
-	out, err := second.CombinedOutput()
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok || exit.ExitCode() != cli.ExitPrecondition {
-		t.Errorf("a second process: %v, want code %d", err, cli.ExitPrecondition)
-	}
-	if pid := strconv.Itoa(cs.all[0].serving.PID); !strings.Contains(string(out), pid) {
-		t.Errorf("a second process says %q, want it to name process %s", out, pid)
-	}
-	if _, err := openClient(t, dir).Put(t.Context(), "k", nil); err != nil {
-		t.Errorf("the first process: %v", err)
-	}
 }
 
 func TestWithoutAQuorumNothingIsWrittenAndNothingInvented(t *testing.T) {
