@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/identity"
@@ -17,6 +19,13 @@ import (
 	"atoll/quorum"
 	"atoll/replica"
 )
+
+// maxLargeBytes is how many bytes of large values a client puts at a time. Those
+// beyond take turns, in the order in which they came. Without turns all of them
+// are sent at once, those that a full queue turns away try again at random, and
+// the unlucky run out of time though the cluster takes one after the other.
+// It is enough to keep the sessions busy.
+const maxLargeBytes = 8 << 20
 
 // DefaultTimeout is how long an operation may take whose context has no
 // deadline.
@@ -78,7 +87,8 @@ type Client struct {
 	runtime   *live.Runtime
 	transport *transport.Transport
 	closed    atomic.Bool
-	asking    sync.WaitGroup // for descriptions of the cluster
+	large     *semaphore.Weighted // of maxLargeBytes
+	asking    sync.WaitGroup      // for descriptions of the cluster
 	cluster   atomic.Pointer[replica.Description]
 
 	mu struct {
@@ -115,7 +125,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		cfg.Log.Warn("this client's certificate ends soon", "left", left.Round(time.Minute), "file", cfg.context.path,
 			"renew", "replica renew --ca-dir CLUSTER/ca FILE")
 	}
-	c := &Client{cfg: cfg}
+	c := &Client{cfg: cfg, large: semaphore.NewWeighted(maxLargeBytes)}
 	c.mu.addresses = make(map[quorum.NodeID][]string)
 	c.runtime = live.New(live.Config{Network: (*network)(c), Log: cfg.Log})
 	c.transport, err = transport.New(transport.Config{

@@ -8,6 +8,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/internal/transport"
 	"atoll/tags"
 )
 
@@ -75,6 +76,7 @@ func (c *Client) write(ctx context.Context, op abd.Operation) (tags.Tag, error) 
 	if err := abd.CheckValue(op.Value, registers.MaxValue); err != nil {
 		return tags.Tag{}, err
 	}
+	defer c.takeTurn(s.ctx, len(op.Value))()
 	// One operation writes one value. A copy of the request may still be on
 	// its way to the network when Write returns, and whoever resumes the
 	// operation may do so much later.
@@ -84,6 +86,20 @@ func (c *Client) write(ctx context.Context, op abd.Operation) (tags.Tag, error) 
 		return tags.Tag{}, c.writeFailure(s, op, err)
 	}
 	return op.Tag, nil
+}
+
+// takeTurn waits until a value of that size may be sent, and returns what is to
+// be called when it was. When ctx ends first, nothing is held: the operation
+// finds out by itself, and says of whom it had asked nothing yet.
+func (c *Client) takeTurn(ctx context.Context, size int) (done func()) {
+	if size <= transport.BulkAbove {
+		return func() {}
+	}
+	held := min(int64(size), maxLargeBytes)
+	if c.large.Acquire(ctx, held) != nil {
+		return func() {}
+	}
+	return func() { c.large.Release(held) }
 }
 
 // List yields the keys that begin with prefix and have a value, in order. It
@@ -122,6 +138,7 @@ func (c *Client) page(ctx context.Context, prefix, after abd.Key) (keys []abd.Li
 // scope is that of one operation.
 type scope struct {
 	env.Env
+	ctx    context.Context
 	within time.Duration // how long it has, from its beginning
 	end    func()        // to be called after it
 }
@@ -132,8 +149,8 @@ func (c *Client) scope(ctx context.Context) (scope, error) {
 	}
 	deadline, ok := ctx.Deadline()
 	if ok {
-		return scope{c.runtime.Scope(ctx), time.Until(deadline), func() {}}, nil
+		return scope{c.runtime.Scope(ctx), ctx, time.Until(deadline), func() {}}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	return scope{c.runtime.Scope(ctx), c.cfg.Timeout, cancel}, nil
+	return scope{c.runtime.Scope(ctx), ctx, c.cfg.Timeout, cancel}, nil
 }

@@ -113,6 +113,15 @@ func IsOwn(m env.Message) bool {
 	return false
 }
 
+// OnlyReads reports whether a step on m appends nothing to the journal.
+func OnlyReads(m env.Message) bool {
+	switch m.(type) {
+	case *Summarize, *Offer, *inventory, *examine, *ail, *report:
+		return true
+	}
+	return false
+}
+
 // scan walks the keys of a range with their tags.
 func (r *Replica) scan(in Range, each func(key abd.Key, tag tags.Tag, deleted bool) bool) (env.Position, error) {
 	at, err := r.view.Scan("", in.After, func(key abd.Key, tag tags.Tag, deleted bool) bool {

@@ -77,9 +77,10 @@ func TestMetrics(t *testing.T) {
 	slices.Sort(names)
 	// Dashboards depend on these: docs/OPERATIONS.md lists them.
 	want := []string{
-		"atoll_answers_dropped_total", "atoll_certificate_expiry_seconds", "atoll_denied_total", "atoll_disk_bytes", "atoll_held_answers",
+		"atoll_answers_dropped_total", "atoll_certificate_expiry_seconds", "atoll_denied_total", "atoll_disk_bytes",
+		"atoll_disk_full", "atoll_disk_stalled", "atoll_disk_stalls_total", "atoll_held_answers",
 		"atoll_inbox_messages", "atoll_journal_sync_seconds_count", "atoll_journal_sync_seconds_sum", "atoll_keys", "atoll_mail_dropped_total",
-		"atoll_messages_total", "atoll_tombstones", "atoll_turns_total",
+		"atoll_messages_total", "atoll_requests_shed_total", "atoll_tombstones", "atoll_turns_total",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the metrics are %q\nwant %q", names, want)

@@ -4,6 +4,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/transport"
+	"atoll/repair"
 	"atoll/replica"
 )
 
@@ -116,7 +117,7 @@ func onlyReads(m env.Message) bool {
 	case *abd.Get, *abd.List, *abd.Confirm, *replica.Describe, *replica.StatusQuery, *env.Refused:
 		return true
 	}
-	return false
+	return repair.OnlyReads(m)
 }
 
 // flush sends what may leave, and has the rest held.
