@@ -23,7 +23,7 @@ const wayOut = "leave this member off, and don't start it with an empty store, w
 	"the cluster goes on with the others as far as its quorums tolerate"
 
 // recordWayOut is what to do about a damaged record.
-const recordWayOut = "nothing needs to be done at once: this node abstains on the key, and the others serve it; " +
+const recordWayOut = "nothing needs to be done at once: this node abstains on the key, the others serve it, and it is healed from them; " +
 	"if it isn't alone, look at the disk, and at the folder with replica data check"
 
 // DamageError says that a file holds something that can't be trusted.
