@@ -177,7 +177,7 @@ func (t *Transport) dial(ctx context.Context, to netip.AddrPort, address string,
 	if err != nil {
 		return nil, err
 	}
-	conn, err := s.quic.Dial(ctx, net.UDPAddrFromAddrPort(to), t.clientTLS, dialerConfig())
+	conn, err := s.quic.Dial(ctx, net.UDPAddrFromAddrPort(to), t.clientTLS, dialerConfig(t.cfg.Self == ""))
 	if err != nil {
 		return nil, explainDial(err)
 	}

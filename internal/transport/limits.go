@@ -83,6 +83,11 @@ const (
 	// IdleTimeout is how long a peer may be silent before it counts as gone.
 	// QUIC doesn't allow less.
 	IdleTimeout = 5 * time.Second
+	// ClientKeepAlive is KeepAlive for clients, of whom there may be ten
+	// thousand, each connected with all nodes. It is about the longest that
+	// IdleTimeout allows. (With a longer IdleTimeout they would cost less, and
+	// stand still longer when a path begins to drop large packets.)
+	ClientKeepAlive = 2400 * time.Millisecond
 	// DefaultStallTimeout is how long a peer may take nothing of what waits
 	// for it, unless Config says otherwise. A peer that takes nothing and is
 	// gone is noticed earlier, after IdleTimeout.
@@ -135,11 +140,14 @@ func quicConfig() *quic.Config {
 	}
 }
 
-// dialerConfig is for connections that go out. Who dialed opens the first
-// stream, and keeps the connection alive.
-func dialerConfig() *quic.Config {
+// dialerConfig is for connections that go out, of a client or a node. Who
+// dialed opens the first stream, and keeps the connection alive.
+func dialerConfig(client bool) *quic.Config {
 	c := quicConfig()
 	c.KeepAlivePeriod = KeepAlive
+	if client {
+		c.KeepAlivePeriod = ClientKeepAlive
+	}
 	c.MaxIncomingStreams = -1
 	return c
 }
