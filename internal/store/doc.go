@@ -50,9 +50,11 @@
 // As the next frame is written only after the sync of the one before has
 // returned, at most the last frame can be torn. So a bad frame with a valid
 // one behind it is damage, and Open refuses with a [DamageError] that names
-// file and offset; a bad frame with nothing behind it was never acknowledged,
-// and is cut off. What can't be told apart: damage to the very last frame, and
-// a frame that was torn.
+// file and offset; a bad frame with nothing behind it is taken for one that was
+// never acknowledged, and is cut off. What can't be told apart: damage to the
+// very last frame, and a frame that was torn; nor a last segment that somebody
+// removed, and one that was never begun. Then an acknowledged write is lost
+// here, until it is pulled from the others.
 //
 // Segments are used again, so old frames with good checksums lie behind the
 // new ones. The checksum of a frame covers the store's id, the number of the
