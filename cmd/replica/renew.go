@@ -37,10 +37,11 @@ What this CA hasn't signed is refused.`,
 			},
 			&urfave.DurationFlag{
 				Name: flagValidFor, EnvVars: []string{cli.Environment(flagValidFor)}, Value: identity.DefaultValidity,
-				Usage: "let certificates end after `DURATION`, in hours: 720h; with the CA's at the latest",
+				Usage: "let certificates end after `DURATION`, an hour at least, as in 720h; with the CA's at the latest",
 				Action: func(_ *urfave.Context, d time.Duration) error {
-					if d <= 0 || d > identity.CAValidity {
-						return cli.Usagef("--%s must be more than 0 and up to %v, not %v", flagValidFor, identity.CAValidity, d)
+					if d < identity.MinValidity || d > identity.CAValidity {
+						return cli.Usagef("--%s must be from %.0fh to %.0fh, as in 720h, not %v", flagValidFor,
+							identity.MinValidity.Hours(), identity.CAValidity.Hours(), d)
 					}
 					return nil
 				},

@@ -38,7 +38,7 @@ func settingFlags() []urfave.Flag {
 		},
 		&urfave.StringFlag{
 			Name: flagMetrics, EnvVars: []string{cli.Environment(flagMetrics)},
-			Usage: "loopback `HOST:PORT` for /metrics, /healthz and /debug/pprof; without it, none",
+			Usage: "loopback `HOST:PORT` for /metrics, /healthz, /livez and /debug/pprof; without it, none",
 			Action: func(_ *urfave.Context, address string) error {
 				return cli.CheckListen(flagMetrics, address)
 			},

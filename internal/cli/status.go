@@ -92,9 +92,9 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 	live := liveOf(s)
 	err := Pairs(w,
 		"cluster", string(s.Cluster),
-		"configuration", fmt.Sprintf("%d: %v of %d members", s.Configuration.Index(), s.Configuration.System(), len(s.Configuration.Members())),
+		"configuration", fmt.Sprintf("%d: %v of %s", s.Configuration.Index(), s.Configuration.System(), plural(int64(len(s.Configuration.Members())), "member")),
 		"tolerates deaths", tolerance,
-		"now", fmt.Sprintf("%d of %d members answer; reads %s, writes %s", live.Members, len(s.Members), works(live.Reads), works(live.Writes)))
+		"now", fmt.Sprintf("%d of %s; reads %s, writes %s", live.Members, answering(len(s.Members)), works(live.Reads), works(live.Writes)))
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func printMembers(w io.Writer, members []client.MemberStatus) error {
 				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
 			notes.WriteString(certificateNote(name, m.Status.CertificateEnd, time.Now()))
 			if n := m.Status.Repair.Damaged; n > 0 {
-				fmt.Fprintf(&notes, "%s: %d damaged records, on which it abstains until they are healed from other members\n", name, n)
+				fmt.Fprintf(&notes, "%s: %s, on which it abstains until healed from other members\n", name, plural(n, "damaged record"))
 			}
 		}
 		if err := t.Row(cells...); err != nil {
@@ -142,6 +142,22 @@ func printMembers(w io.Writer, members []client.MemberStatus) error {
 	}
 	_, err := io.WriteString(w, "\n"+notes.String())
 	return err
+}
+
+// answering is of how many members some answer: "1 member answers".
+func answering(members int) string {
+	if members == 1 {
+		return "1 member answers"
+	}
+	return plural(int64(members), "member") + " answer"
+}
+
+// plural counts things whose name takes an s.
+func plural(n int64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // certificateNote is a line about a certificate that ends soon, or has ended.

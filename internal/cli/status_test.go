@@ -104,6 +104,7 @@ func TestStatusTellsOfCertificates(t *testing.T) {
 func TestPrintStatusOfTrouble(t *testing.T) {
 	s := testStatus(t)
 	s.Members[1] = client.MemberStatus{Member: s.Members[1].Member, Status: &replica.Status{Node: "n2", Trouble: "no space: 1 byte is free"}}
+	s.Members[1].Status.Repair.Damaged = 1
 	var table, object bytes.Buffer
 	if err := cli.PrintStatus(&table, cli.TableFormat, s); err != nil {
 		t.Fatal(err)
@@ -115,6 +116,7 @@ func TestPrintStatusOfTrouble(t *testing.T) {
 		"3 of 3 members answer; reads work, writes have NO QUORUM",
 		"127.0.0.1:7401  NOT READY  0 ",
 		"\n\nb takes no writes: no space: 1 byte is free\n",
+		"b: 1 damaged record, on which it abstains",
 	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q isn't in\n%s", want, table.String())

@@ -25,6 +25,9 @@ const (
 	// DefaultValidity is how long other certificates live unless asked
 	// otherwise.
 	DefaultValidity = 365 * 24 * time.Hour
+	// MinValidity is the shortest life that commands give a certificate: what
+	// ends sooner has ended before it is carried to its host.
+	MinValidity = time.Hour
 	// Backdate is by how much a certificate's life begins before it is made,
 	// so that hosts whose clocks are behind by less accept it.
 	Backdate = time.Hour

@@ -84,7 +84,7 @@ func (t *Transport) Connect(to ...quorum.NodeID) {
 	for _, node := range to {
 		p, err := t.keep(node)
 		if err != nil {
-			t.log.Warn("can't keep a session", "node", node, "err", err)
+			t.log.Warn("can't keep a session", "peer", node, "err", err)
 			continue
 		}
 		p.poke()
@@ -218,7 +218,7 @@ func (t *Transport) dialFailed(p *peer, attempts int, err error) {
 	last := p.failure.Load()
 	p.fail(err)
 	if attempts == 0 || last.Err.Error() != err.Error() {
-		t.log.Info("node not reached, trying on", "node", p.node, "err", err)
+		t.log.Info("node not reached, trying on", "peer", p.node, "err", err)
 	}
 }
 
