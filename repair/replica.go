@@ -44,6 +44,9 @@ func NewReplica(cfg Config, view View) (*Replica, error) {
 		return nil, err
 	}
 	r.standing, r.at = standing, at
+	for _, key := range view.Suspects() {
+		r.ail(key)
+	}
 	return r, nil
 }
 

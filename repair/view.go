@@ -12,7 +12,9 @@ import (
 type View interface {
 	abd.View
 
-	// Heal, Gap, Cell and SetCell are those of replica.Store.
+	// Heal, Suspects, Gap, Cell and SetCell are those of replica.Store.
+
+	Suspects() []abd.Key
 
 	Heal(key abd.Key, r abd.Record) (env.Position, error)
 	Gap(key abd.Key) (after, to abd.Key, damaged []abd.Key, err error)

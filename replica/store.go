@@ -34,6 +34,10 @@ type Store interface {
 	// is another one, heal it first. The other errors are those of Store.
 	Heal(key abd.Key, r abd.Record) (env.Position, error)
 
+	// Suspects returns the keys of the records that were found damaged when
+	// the store was opened, if it looked. Others may be found at any time.
+	Suspects() []abd.Key
+
 	// Gap returns where a damaged record stands: the nearest keys on either
 	// side whose records are sound, empty where there is none, and all records
 	// in between that aren't, sorted. It may return a wider gap than there is.

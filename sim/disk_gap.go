@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"atoll/abd"
@@ -49,6 +50,15 @@ func (d *Disk) haunted(key abd.Key) (ghost abd.Key, is bool) {
 		}
 	}
 	return "", false
+}
+
+// Suspects implements replica.Store: a node that boots finds what a check of its
+// whole disk finds.
+func (d *Disk) Suspects() []abd.Key {
+	if d.rules.TrustDamaged {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(d.damaged))
 }
 
 // Gap implements replica.Store.

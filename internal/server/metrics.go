@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,6 +22,7 @@ type metrics struct {
 	restarts *prometheus.CounterVec
 	repaired *prometheus.GaugeVec
 	progress repair.Progress // what repaired says; of the loop
+	told     int64           // how many merged records were logged
 	syncs    prometheus.Histogram
 }
 
@@ -81,12 +83,24 @@ func (m *metrics) turn(messages int) {
 	m.messages.Add(float64(messages))
 }
 
-// repair shows what repair has done. The loop calls it after each turn.
-func (m *metrics) repair(p repair.Progress) {
-	if p == m.progress {
+// repair shows what repair has done, and logs what an operator should know. The
+// loop calls it after each turn.
+func (m *metrics) repair(p repair.Progress, log *slog.Logger) {
+	last := m.progress
+	if p == last {
 		return
 	}
 	m.progress = p
+	if p.Damaged > last.Damaged {
+		log.Warn("damaged records: this node abstains on them until they are healed from other members", "records", p.Damaged)
+	}
+	if p.Healed > last.Healed {
+		log.Info("healed damaged records", "records", p.Healed-last.Healed, "left", p.Damaged)
+	}
+	if p.Passes > last.Passes && p.Merged > m.told {
+		log.Info("took over records that were missed", "records", p.Merged-m.told)
+		m.told = p.Merged
+	}
 	for _, one := range []struct {
 		what string
 		n    int64

@@ -87,6 +87,11 @@ func TestRepair(t *testing.T) {
 		return s.Repair.Healed >= 4 && s.Repair.Damaged == 0 && s.Usage.Keys == keys-1
 	})
 
+	// What was healed is in state.db as well, soon.
+	nodes[1].stop(b)
+	b = start(nodes[1])
+	nodes[1].statusOf("has nothing damaged", func(s *replica.Status) bool { return s.Repair.Examined >= keys && s.Repair.Damaged == 0 })
+
 	// Without a, all that is read comes from b and c.
 	nodes[0].stop(a)
 	reader := nodes[2].client()

@@ -153,10 +153,11 @@ func fatalDamage(err error) error {
 // freeze makes the active table the one to be applied, if it is full and the
 // one before is done. The stepping goroutine calls it between two groups.
 func (s *Store) freeze() {
-	full := s.pressure() >= 1
+	full := s.pressure() >= 1 || s.healed
 	if !full || s.frozen.Load() != nil || s.active.empty() {
 		return
 	}
+	s.healed = false
 	s.active.last = s.appended
 	s.active.arrange()
 	s.frozen.Store(s.active)

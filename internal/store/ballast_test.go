@@ -129,12 +129,12 @@ func TestCommitTakesTheBallast(t *testing.T) {
 			mustCommit(t, s)
 			waitSpare(s)
 			d.set(func() { d.mu.create = syscall.ENOSPC })
-			setFree(0)
-			// Both are taken before the disk is found to be full. The second
-			// finds no segment behind that of the first.
+			// Both are taken before the disk is full. The second finds no
+			// segment behind that of the first.
 			mustStore(t, s, "k", testRecord(2, value))
 			s.Cut()
 			mustStore(t, s, "k", testRecord(3, value))
+			setFree(0)
 			if _, err := s.Commit(); err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 
 	"go.etcd.io/bbolt"
+
+	"atoll/abd"
 )
 
 // compactName is the new file while Compact makes it. What a crash leaves of it
@@ -66,6 +68,9 @@ func compact(cfg Config, id storeID) (_ Compaction, err error) {
 	}
 	old, m, err := checkCompactable(path, id)
 	if err != nil {
+		return Compaction{}, err
+	}
+	if err := checkJournal(cfg.Dir, m); err != nil {
 		return Compaction{}, err
 	}
 	before, err := os.Stat(path)
@@ -127,9 +132,22 @@ func checkCompactable(path string, id storeID) (*checker, summary, error) {
 		return nil, summary{}, err
 	}
 	if len(c.damaged) > 0 {
-		return nil, summary{}, fmt.Errorf("it was left as it is, with %d damaged records: %w", len(c.damaged), fatalDamage(c.damaged[0]))
+		return nil, summary{}, fmt.Errorf("it was left as it is, with %d damaged records: %w", len(c.damaged), c.damaged[0])
 	}
 	return c, m, nil
+}
+
+// checkJournal returns what is damaged in the journal beside a bbolt file: whoever
+// has a damaged folder keeps it as it is.
+func checkJournal(dir string, m summary) error {
+	i := inspection{dir: dir, id: m.id, known: true, summary: &m, journal: make(map[abd.Key][]byte), newer: make(map[abd.Key]bool)}
+	if err := i.readJournal(); err != nil {
+		return err
+	}
+	if damage := i.report.Damage(); len(damage) > 0 {
+		return damage[0]
+	}
+	return nil
 }
 
 // copyState writes what a bbolt file holds into a new one, in order.

@@ -109,13 +109,24 @@ func TestCompactThatCannotBe(t *testing.T) {
 	b[bytes.Index(b, []byte(valueOf("key-0007")))] ^= 1
 	writeFile(t, path, b)
 	_, err := Compact(cfg)
-	wantDamage(t, err, stateName)
+	if d, ok := errors.AsType[*DamageError](err); !ok || !d.OneRecord || d.Key != "key-0007" {
+		t.Errorf("with a damaged record: %v, want an error about it", err)
+	}
 	unchanged("a damaged record", b)
 	writeFile(t, path, b[:len(b)/8])
 	_, err = Compact(cfg)
 	wantDamage(t, err, stateName)
 	unchanged("half a file", b[:len(b)/8])
 	writeFile(t, path, good)
+	segment := filepath.Join(cfg.Dir, journalName, segmentName(1))
+	journal := readFile(t, segment)
+	damaged := bytes.Clone(journal)
+	damaged[0] ^= 1
+	writeFile(t, segment, damaged)
+	_, err = Compact(cfg)
+	wantDamage(t, err, segmentName(1))
+	unchanged("a damaged journal", good)
+	writeFile(t, segment, journal)
 
 	s := mustOpen(t, cfg)
 	var inUse *InUseError

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"atoll/abd"
 )
 
 // StateFile is the name of the bbolt file in a store's folder.
@@ -228,9 +230,6 @@ func open(cfg Config, lock *os.File) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range found.damaged {
-		cfg.Log.Warn("a record is damaged: this node abstains on its key", "err", d)
-	}
 	s := &Store{
 		cfg: cfg, log: cfg.Log, lock: lock, state: state, summary: m,
 		journal: newJournal(cfg, id),
@@ -247,6 +246,7 @@ func open(cfg Config, lock *os.File) (*Store, error) {
 	}
 	s.applied.Store(uint64(m.applied))
 	if err = s.replay(); err == nil {
+		s.suspect(found.damaged)
 		var size int64
 		if size, err = state.size(); err == nil {
 			s.stateBytes.Store(size)
@@ -263,3 +263,24 @@ func open(cfg Config, lock *os.File) (*Store, error) {
 	s.freeze()
 	return s, nil
 }
+
+// suspect takes in which records of bbolt are damaged. What was healed since is
+// in the journal, and goes into bbolt at once.
+func (s *Store) suspect(damaged []error) {
+	tables := s.tables()
+	for _, err := range damaged {
+		d, ok := errors.AsType[*abd.DamagedRecord](err)
+		switch {
+		case !ok:
+		case tables.have(keyBytes(d.Key)):
+			s.healed = true
+		default:
+			s.suspects = append(s.suspects, d.Key)
+			s.log.Warn("a record is damaged: this node abstains on its key until it is healed", "err", err)
+		}
+	}
+}
+
+// Suspects returns the keys of the records that were found damaged when the
+// store was opened.
+func (s *Store) Suspects() []abd.Key { return s.suspects }

@@ -13,7 +13,8 @@ import (
 // Heal puts r in the place of a record, whether that is damaged or not; the
 // zero Record removes it. It returns the position behind it. See replica.Store
 // for the errors, and for what whoever removes a record must know.
-func (s *Store) Heal(key abd.Key, r abd.Record) (env.Position, error) {
+func (s *Store) Heal(key abd.Key, r abd.Record) (_ env.Position, err error) {
+	defer func() { s.healed = s.healed || err == nil }()
 	if !r.Tag.IsZero() {
 		return s.append(key, r, (*Store).replaced)
 	}

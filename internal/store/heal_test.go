@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -345,5 +346,72 @@ func TestPresenceOfDamaged(t *testing.T) {
 	}
 	if got := presenceOfDamaged([]byte("key"), nil); got != present {
 		t.Errorf("no bytes at all: %d", got)
+	}
+}
+
+// What was healed doesn't count as damaged any more, for an inspection before
+// it is applied and for one after that, and a store that opens over it says
+// nothing of it. Of what wasn't healed it does.
+func TestHealedIsNotDamaged(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), SegmentBytes: minSegmentBytes}
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	mustStore(t, s, "a", testRecord(1, "the value of a"))
+	mustStore(t, s, "b", testRecord(2, "the value of b"))
+	mustCommit(t, s)
+	applyNow(t, s)
+	mustClose(t, s)
+	path := filepath.Join(cfg.Dir, stateName)
+	b := readFile(t, path)
+	for _, value := range []string{"the value of a", "the value of b"} {
+		b = bytes.ReplaceAll(b, []byte(value), append([]byte{'T'}, value[1:]...))
+	}
+	writeFile(t, path, b)
+
+	s = mustOpen(t, cfg)
+	if got := s.Suspects(); !slices.Equal(got, []abd.Key{"a", "b"}) {
+		t.Fatalf("suspects: %q", got)
+	}
+	if _, err := s.Heal("a", testRecord(1, "the value of a")); err != nil {
+		t.Fatal(err)
+	}
+	s.healed = false // it isn't applied at once
+	mustCommit(t, s)
+	mustClose(t, s)
+	wantDamagedKeys(t, cfg, "b")
+
+	s = mustOpen(t, cfg)
+	if got := s.Suspects(); !slices.Equal(got, []abd.Key{"b"}) {
+		t.Fatalf("suspects after healing a: %q", got)
+	}
+	if _, err := s.Heal("b", testRecord(2, "the value of b")); err != nil {
+		t.Fatal(err)
+	}
+	mustCommit(t, s)
+	for s.Applied() < s.Committed() {
+		runtime.Gosched()
+	}
+	mustClose(t, s)
+	wantDamagedKeys(t, cfg)
+	if c, err := checkState(path); err != nil || len(c.damaged) > 0 {
+		t.Errorf("state.db: %v, damaged: %v", err, c.damaged)
+	}
+}
+
+// wantDamagedKeys checks what an inspection finds.
+func wantDamagedKeys(t *testing.T, cfg Config, want ...abd.Key) {
+	t.Helper()
+	r, err := Check(cfg.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []abd.Key
+	for _, err := range r.Damage() {
+		if d, ok := errors.AsType[*DamageError](err); ok {
+			got = append(got, d.Key)
+		}
+	}
+	if !slices.Equal(got, want) || len(got) != len(r.Damage()) {
+		t.Errorf("damaged: %q (%v), want %q", got, r.Damage(), want)
 	}
 }

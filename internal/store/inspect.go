@@ -103,11 +103,14 @@ type inspection struct {
 	// journal holds the newest record of each key that the journal has, nil
 	// for one that was removed and that bbolt may still have.
 	journal map[abd.Key][]byte
+	// newer are those of them that bbolt hasn't taken over yet, removals too:
+	// what bbolt has under these keys is out of date, damaged or not.
+	newer map[abd.Key]bool
 }
 
 // inspect locks a folder, finds out whose it is, and reads its journal.
 func inspect(dir string) (_ *inspection, err error) {
-	i := &inspection{dir: dir, journal: make(map[abd.Key][]byte)}
+	i := &inspection{dir: dir, journal: make(map[abd.Key][]byte), newer: make(map[abd.Key]bool)}
 	if i.lock, err = lockToRead(dir); err != nil {
 		return nil, err
 	}
@@ -224,7 +227,13 @@ func (i *inspection) strict() error {
 // record, since a replica stores nothing else.
 func (i *inspection) records(each func(key abd.Key, record []byte) error) error {
 	state := i.file(i.statePath())
-	s, f, err := newSalvage(i.statePath(), state.note)
+	s, f, err := newSalvage(i.statePath(), func(err error) {
+		if d := (*DamageError)(nil); errors.As(err, &d) && d.OneRecord && i.newer[d.Key] {
+			state.Note = "damaged records were replaced; the new ones are in the journal until they are applied"
+			return
+		}
+		state.note(err)
+	})
 	if err != nil {
 		return err
 	}
@@ -414,6 +423,9 @@ func (r *journalReader) frames(f *FileReport, b []byte, number uint64, last bool
 			fr, _, _ = readFrame(b[at:], r.id, number)
 		}
 		err := fr.eachEntry(func(e logged) {
+			if e.kind != kindCell && r.summary != nil && e.position > r.summary.applied {
+				r.newer[abd.Key(e.name)] = true
+			}
 			switch e.kind {
 			case kindRecord:
 				f.Records++

@@ -38,6 +38,12 @@ type Store struct {
 	memo  memo
 	cells map[string]cell
 
+	// healed: a record was, so that the table should be applied soon. Until
+	// then bbolt's file has the damage in it.
+	healed bool
+	// suspects are the keys whose records were damaged at Open.
+	suspects []abd.Key
+
 	// frozen is the table being applied, nil if none.
 	frozen atomic.Pointer[table]
 	// summary is what bbolt holds. Of the apply.

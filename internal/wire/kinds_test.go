@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
@@ -154,6 +155,7 @@ type store = replica.Store
 
 func (noStore) Cut() env.Position                  { return 0 }
 func (noStore) Usage() replica.Usage               { return replica.Usage{} }
+func (noStore) Suspects() []abd.Key                { return nil }
 func (noStore) Cell(string) ([]byte, env.Position) { return nil, 0 }
 
 // The three tables (name, encoder, decoder) know the same kinds.
