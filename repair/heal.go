@@ -14,15 +14,18 @@ import (
 // is about before: an acknowledgement that the node gives from now on doesn't
 // rest on a damaged record, since on that it abstains.
 func (r *Replica) renew() (env.Message, env.Position, error) {
-	if r.rules.HealInSameLife || r.rules.RenewOnce && r.standing.Life > 0 {
-		return &renewed{r.standing.Life}, r.at, nil
+	if !r.rules.HealInSameLife && (!r.rules.RenewOnce || r.standing.Life == 0) {
+		s := r.standing
+		s.Life++
+		if err := r.note(s); err != nil {
+			return nil, 0, err
+		}
 	}
-	s := r.standing
-	s.Life++
-	if err := r.note(s); err != nil {
-		return nil, 0, err
+	// One life is enough for all damage that is known when it begins.
+	for i := range r.ailing {
+		r.ailing[i].begun, r.ailing[i].life = true, r.standing.Life
 	}
-	return &renewed{s.Life}, r.at, nil
+	return &renewed{r.standing.Life}, r.at, nil
 }
 
 // note makes a standing the node's own.
@@ -53,11 +56,13 @@ func (r *Replica) attest(from quorum.NodeID, m *Attest) (env.Message, env.Positi
 	}
 	answer := &Attested{}
 	var keys []abd.Key
-	at, err := r.scan(m.Range, func(key abd.Key, _ tags.Tag, _ bool) bool {
+	at, err := r.scan(Range{After: m.After}, func(key abd.Key, _ tags.Tag, _ bool) bool {
+		if answer.More = len(keys) == MaxEntries; answer.More || !m.has(key) {
+			return false
+		}
 		keys = append(keys, key)
 		answer.Last = key
-		answer.More = len(keys) == MaxEntries
-		return !answer.More
+		return true
 	})
 	if err != nil {
 		return nil, 0, err
@@ -66,7 +71,7 @@ func (r *Replica) attest(from quorum.NodeID, m *Attest) (env.Message, env.Positi
 	for i, key := range keys {
 		// Here damage is fatal to the answer: to leave a key out would say
 		// that it was never written.
-		record, pos, err := r.load(key, true)
+		record, pos, err := r.seen.Load(key, true)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -81,20 +86,28 @@ func (r *Replica) attest(from quorum.NodeID, m *Attest) (env.Message, env.Positi
 }
 
 // mend takes over what a read quorum of others holds in a range.
+//
+// It replaces the damaged records that the life was begun for, and no others: of
+// one that was damaged since, or noticed since, acknowledgements may have been
+// given in this very life.
 func (r *Replica) mend(m *mend) (env.Message, env.Position, error) {
-	if m.Life != r.standing.Life && !r.rules.RenewOnce {
-		return nil, 0, &env.Refused{Reason: env.ReasonBadRequest, Text: "another life has begun since"}
+	for _, key := range m.Damaged {
+		if err := r.covered(key, m.Life); err != nil {
+			return nil, 0, err
+		}
 	}
 	var after env.Position
 	for _, e := range m.Entries {
 		if err := (&abd.Put{Key: e.Key, Record: e.Record}).Check(r.maxValue); err != nil {
 			return nil, 0, err
 		}
-		old, _, err := r.load(e.Key, false)
-		damaged := errors.Is(err, abd.ErrDamaged) || slices.Contains(m.Damaged, e.Key)
+		old, _, err := r.view.Load(e.Key, true)
+		damage, damaged := errors.AsType[*abd.DamagedRecord](err)
 		switch {
-		case damaged:
+		case damaged && slices.Contains(m.Damaged, damage.Key):
 			after, err = r.heal(e.Key, e.Record)
+		case damaged:
+			r.ail(damage.Key)
 		case err == nil && old.Tag.Less(e.Record.Tag):
 			after, err = r.view.Store(e.Key, e.Record)
 		}
@@ -108,26 +121,39 @@ func (r *Replica) mend(m *mend) (env.Message, env.Position, error) {
 	// What is left was never written, as far as a read quorum knows, or was a
 	// key that damage has made of another one, which is there again by now.
 	for _, key := range m.Damaged {
-		_, _, err := r.load(key, true)
-		switch {
-		case errors.Is(err, abd.ErrDamaged):
+		_, _, err := r.view.Load(key, true)
+		switch damage, damaged := errors.AsType[*abd.DamagedRecord](err); {
+		case damaged && slices.Contains(m.Damaged, damage.Key):
 			if after, err = r.heal(key, abd.Record{}); err != nil {
 				return nil, 0, err
 			}
+		case damaged:
+			r.ail(damage.Key)
+			return nil, 0, err
 		case err != nil:
 			return nil, 0, err
 		}
-		if i, known := slices.BinarySearch(r.ailing, key); known {
-			r.ailing = slices.Delete(r.ailing, i, i+1)
-		}
+		r.recovered(key)
 	}
 	return &mended{}, after, nil
 }
 
+// covered returns an error if a record is damaged that a life wasn't begun for. It
+// may be sound by now: an earlier part has healed it.
+func (r *Replica) covered(key abd.Key, life abd.Life) error {
+	i, known := r.find(key)
+	if known && r.ailing[i].begun && r.ailing[i].life <= life {
+		return nil
+	}
+	if _, _, err := r.view.Load(key, true); err == nil && !known {
+		return nil
+	}
+	r.ail(key)
+	return &env.Refused{Reason: env.ReasonBadRequest, Text: "that isn't what this life was begun for"}
+}
+
 func (r *Replica) heal(key abd.Key, record abd.Record) (env.Position, error) {
 	r.progress.Healed++
-	if i, known := slices.BinarySearch(r.ailing, key); known {
-		r.ailing = slices.Delete(r.ailing, i, i+1)
-	}
+	r.recovered(key)
 	return r.view.Heal(key, record)
 }

@@ -60,9 +60,14 @@ type Missing struct {
 // Attest tells a node that the sender is in a later life, and asks for all
 // records of a range. The node answers once it durably knows of that life.
 type Attest struct {
-	Range
-	Life abd.Life
+	// After and Before enclose the range: neither is in it, and an empty one is
+	// no bound.
+	After, Before abd.Key
+	Life          abd.Life
 }
+
+// has reports whether a key is in the range.
+func (m *Attest) has(key abd.Key) bool { return key > m.After && (m.Before == "" || key < m.Before) }
 
 // Attested answers Attest.
 type Attested struct {
@@ -77,14 +82,13 @@ type Attested struct {
 // inventory asks for a page of the node's own keys.
 type inventory struct{ After abd.Key }
 
-// stock answers inventory. Nothing is known of a key behind After and before
-// the first of Items when Damaged is set.
+// stock answers inventory.
 type stock struct {
 	Items []abd.Item
 	More  bool
-	// Damaged, when it isn't empty, is a record that can't be trusted, and kept
-	// the node from looking further: Items is empty.
-	Damaged abd.Key
+	// Skip, when there are no Items, is where to go on behind records that
+	// can't be trusted. Empty: nowhere.
+	Skip abd.Key
 }
 
 // merge asks the node to store those records that are larger than its own.
@@ -108,11 +112,14 @@ type ail struct{}
 
 // ailment answers ail: a gap that wants healing, none if Damaged is empty.
 type ailment struct {
-	// Range is what must be healed. Its To is a record that can be trusted,
-	// and may be asked for too.
-	Range
+	// After and Before enclose it, as in Attest.
+	After, Before abd.Key
 	// Damaged are the records in it that can't be trusted, sorted.
 	Damaged []abd.Key
+	// Begun: the node has begun another life since it knows of all of them,
+	// and is in Life.
+	Begun bool
+	Life  abd.Life
 }
 
 // renew makes a node begin another life.
@@ -121,9 +128,8 @@ type renew struct{}
 // renewed answers renew, once that life is durable.
 type renewed struct{ Life abd.Life }
 
-// mend puts what a read quorum of others holds into a range of a gap.
+// mend puts what a read quorum of others holds into a gap, or a part of it.
 type mend struct {
-	Range
 	Entries []Entry // sorted
 	// Damaged are those of the gap. What remains of them is removed with the
 	// last Mend of a gap, which is marked by Done.

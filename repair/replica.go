@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"atoll/abd"
 	"atoll/env"
@@ -16,13 +17,15 @@ import (
 type Replica struct {
 	self     quorum.NodeID
 	view     View
+	seen     abd.View // view, watched
 	maxValue int
 	rules    Rules
 
 	standing abd.Standing
 	at       env.Position // of the record that says so
 
-	ailing   []abd.Key // sorted
+	ailing   []ailing // sorted by key
+	turn     int      // of those, whose is next
 	progress Progress
 }
 
@@ -44,6 +47,7 @@ func NewReplica(cfg Config, view View) (*Replica, error) {
 		return nil, err
 	}
 	r.standing, r.at = standing, at
+	r.seen = r.Watch(view)
 	for _, key := range view.Suspects() {
 		r.ail(key)
 	}
@@ -127,17 +131,15 @@ func OnlyReads(m env.Message) bool {
 
 // scan walks the keys of a range with their tags.
 func (r *Replica) scan(in Range, each func(key abd.Key, tag tags.Tag, deleted bool) bool) (env.Position, error) {
-	at, err := r.view.Scan("", in.After, func(key abd.Key, tag tags.Tag, deleted bool) bool {
-		return in.Has(key) && each(key, tag, deleted)
+	past := false
+	at, err := r.seen.Scan("", in.After, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+		past = !in.Has(key)
+		return !past && each(key, tag, deleted)
 	})
-	r.notice(err)
+	if d, ok := errors.AsType[*abd.DamagedRecord](err); ok && past && !in.Has(d.Key) {
+		err = nil // of a key behind the range
+	}
 	return at, err
-}
-
-func (r *Replica) load(key abd.Key, withValue bool) (abd.Record, env.Position, error) {
-	record, at, err := r.view.Load(key, withValue)
-	r.notice(err)
-	return record, at, err
 }
 
 // inventory answers with a page of the node's own tags. Nobody else sees them,
@@ -151,10 +153,25 @@ func (r *Replica) inventory(m *inventory) (env.Message, env.Position, error) {
 		page.More = len(page.Items) == abd.MaxPage || size >= abd.MaxPageBytes
 		return !page.More
 	})
-	if d, ok := errors.AsType[*abd.DamagedRecord](err); ok {
-		return &stock{Damaged: d.Key}, 0, nil
+	switch d, ok := errors.AsType[*abd.DamagedRecord](err); {
+	case ok && len(page.Items) > 0:
+		page.More = true // the next page begins with it
+	case ok:
+		return &stock{Skip: r.behind(d.Key, m.After)}, 0, nil
+	case err != nil:
+		return nil, 0, err
 	}
-	return page, 0, err
+	return page, 0, nil
+}
+
+// behind returns where a walk goes on that can't get past a damaged record: a
+// sound one behind it, empty if there is none.
+func (r *Replica) behind(damaged, after abd.Key) abd.Key {
+	_, to, _, err := r.view.Gap(damaged)
+	if err != nil || to <= after {
+		return ""
+	}
+	return to
 }
 
 // summarize answers with the hash of what the node has in a range.
@@ -211,7 +228,7 @@ func (r *Replica) entries(keys []abd.Key) (entries []Entry, last abd.Key, at env
 			break
 		}
 		last = key
-		record, pos, err := r.load(key, true)
+		record, pos, err := r.seen.Load(key, true)
 		if errors.Is(err, abd.ErrDamaged) {
 			continue
 		}
@@ -234,7 +251,7 @@ func (r *Replica) merge(m *merge) (env.Message, env.Position, error) {
 		if err := (&abd.Put{Key: e.Key, Record: e.Record}).Check(r.maxValue); err != nil {
 			continue // whoever sent it is mistaken, and the rest may be good
 		}
-		old, _, err := r.load(e.Key, false)
+		old, _, err := r.seen.Load(e.Key, false)
 		if errors.Is(err, abd.ErrDamaged) {
 			continue
 		}
@@ -244,7 +261,7 @@ func (r *Replica) merge(m *merge) (env.Message, env.Position, error) {
 		if !old.Tag.Less(e.Record.Tag) && !r.rules.MergeAnything {
 			continue
 		}
-		if after, err = r.view.Store(e.Key, e.Record); err != nil {
+		if after, err = r.seen.Store(e.Key, e.Record); err != nil {
 			return nil, 0, err
 		}
 		stored++
@@ -263,15 +280,18 @@ func (r *Replica) examine(m *examine) (env.Message, env.Position, error) {
 		answer.Done = len(keys) < examinePage
 		return answer.Done
 	})
-	if d, ok := errors.AsType[*abd.DamagedRecord](err); ok {
-		return &examined{Last: max(d.Key, m.After), Done: d.Key <= m.After}, 0, nil
-	}
-	if err != nil {
+	switch d, ok := errors.AsType[*abd.DamagedRecord](err); {
+	case ok && len(keys) > 0:
+		answer.Done = false
+	case ok:
+		to := r.behind(d.Key, m.After)
+		return &examined{Last: to, Done: to == ""}, 0, nil
+	case err != nil:
 		return nil, 0, err
 	}
 	size := 0
 	for i, key := range keys {
-		record, _, err := r.load(key, true)
+		record, _, err := r.seen.Load(key, true)
 		if err != nil && !errors.Is(err, abd.ErrDamaged) {
 			return nil, 0, err
 		}
@@ -286,24 +306,55 @@ func (r *Replica) examine(m *examine) (env.Message, env.Position, error) {
 	return answer, 0, nil
 }
 
+// ailing is a record that is known to be damaged. Until it is healed the node
+// abstains on it.
+type ailing struct {
+	key abd.Key
+	// begun: the node has begun another life since it noticed, which is life.
+	begun bool
+	life  abd.Life
+}
+
+func (r *Replica) find(key abd.Key) (at int, is bool) {
+	return slices.BinarySearchFunc(r.ailing, key, func(a ailing, k abd.Key) int { return strings.Compare(string(a.key), string(k)) })
+}
+
 // ail keeps in mind that a record is damaged.
 func (r *Replica) ail(key abd.Key) {
-	if i, known := slices.BinarySearch(r.ailing, key); !known && len(r.ailing) < maxAiling {
-		r.ailing = slices.Insert(r.ailing, i, key)
+	if i, known := r.find(key); !known && len(r.ailing) < maxAiling {
+		r.ailing = slices.Insert(r.ailing, i, ailing{key: key})
 	}
 }
 
-// ailment answers with a gap that wants healing.
+// recovered forgets that it was.
+func (r *Replica) recovered(key abd.Key) {
+	if i, known := r.find(key); known {
+		r.ailing = slices.Delete(r.ailing, i, i+1)
+	}
+}
+
+// ailment answers with a gap that wants healing: each time another one, so that
+// one which can't be healed for now doesn't keep the others waiting.
 func (r *Replica) ailment() (env.Message, env.Position, error) {
 	for len(r.ailing) > 0 {
-		after, to, damaged, err := r.view.Gap(r.ailing[0])
+		r.turn = (r.turn + 1) % len(r.ailing)
+		key := r.ailing[r.turn].key
+		after, to, damaged, err := r.view.Gap(key)
 		if err != nil {
 			return nil, 0, err
 		}
-		if len(damaged) > 0 {
-			return &ailment{Range{after, to}, damaged}, 0, nil
+		if len(damaged) == 0 {
+			r.recovered(key) // it can be read after all
+			continue
 		}
-		r.ailing = slices.Delete(r.ailing, 0, 1) // it was overwritten
+		answer := &ailment{After: after, Before: to, Damaged: damaged, Begun: true, Life: r.standing.Life}
+		for _, k := range damaged {
+			r.ail(k)
+			if i, known := r.find(k); !known || !r.ailing[i].begun {
+				answer.Begun = false
+			}
+		}
+		return answer, 0, nil
 	}
 	return &ailment{}, 0, nil
 }

@@ -12,6 +12,9 @@ type Rules struct {
 	HealFromAny bool
 	// HealFromSelf (H4): a node counts itself to the quorum that it heals from.
 	HealFromSelf bool
+	// TrustTags (H1): a node goes on by the tags of records whose values are
+	// known to be damaged.
+	TrustTags bool
 	// HealOneKey: a node heals the damaged record alone, and not the gap.
 	HealOneKey bool
 	// MergeAnything: a node takes smaller tags over larger ones.

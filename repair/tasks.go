@@ -113,11 +113,8 @@ func (p puller) pass() error {
 			return err
 		}
 		in := Range{After: after}
-		if page.Damaged != "" {
-			if page.Damaged <= after {
-				return nil // until it is healed
-			}
-			after = page.Damaged
+		if len(page.Items) == 0 && page.Skip != "" {
+			after = page.Skip
 			continue
 		}
 		if more = page.More; more {
@@ -253,34 +250,38 @@ func (t Tasks) curable(self quorum.NodeID) bool {
 }
 
 // heal mends one gap.
-func (t Tasks) heal(e env.Env, a *ailment) error {
-	next, err := ask[*renewed](e, e.Self(), &renew{})
-	if err != nil {
-		return err
+func (t Tasks) heal(e env.Env, gap *ailment) error {
+	life := gap.Life
+	if !gap.Begun {
+		next, err := ask[*renewed](e, e.Self(), &renew{})
+		if err != nil {
+			return err
+		}
+		life = next.Life
 	}
-	in := a.Range
+	req := &Attest{gap.After, gap.Before, life}
 	for more := true; more; {
-		pages, err := t.attest(e, in, next.Life)
+		pages, err := t.attest(e, req)
 		if err != nil {
 			return err
 		}
 		entries, end := mergePages(pages)
 		if t.Rules.HealOneKey {
-			entries = slices.DeleteFunc(entries, func(e Entry) bool { return !slices.Contains(a.Damaged, e.Key) })
+			entries = slices.DeleteFunc(entries, func(e Entry) bool { return !slices.Contains(gap.Damaged, e.Key) })
 		}
 		more = end != ""
-		part := &mend{Range: Range{in.After, end}, Entries: entries, Damaged: a.Damaged, Done: !more, Life: next.Life}
+		part := &mend{Entries: entries, Damaged: gap.Damaged, Done: !more, Life: life}
 		if _, err := ask[*mended](e, e.Self(), part); err != nil {
 			return err
 		}
-		in.After = end
+		req = &Attest{end, gap.Before, life}
 	}
 	return nil
 }
 
 // attest asks the others what they hold in a range, until those that have
 // answered contain a read quorum of every configuration (H4).
-func (t Tasks) attest(e env.Env, in Range, life abd.Life) ([]*Attested, error) {
+func (t Tasks) attest(e env.Env, req *Attest) ([]*Attested, error) {
 	self := e.Self()
 	others := slices.DeleteFunc(slices.Clone(t.Configurations.Members()), func(n quorum.NodeID) bool { return n == self })
 	var attested, refused quorum.Tally
@@ -292,14 +293,14 @@ func (t Tasks) attest(e env.Env, in Range, life abd.Life) ([]*Attested, error) {
 	}
 	var pages []*Attested
 	hopeless := false
-	err := e.Ask(others, &Attest{in, life}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
+	err := e.Ask(others, req, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
 		switch answer := answer.(type) {
 		case *env.Refused:
 			refused.Add(from)
 			hopeless = !refused.LeavesRead()
 			return hopeless
 		case *Attested:
-			if !attested.Has(from) && answer.fits(in) {
+			if !attested.Has(from) && answer.fits(req) {
 				attested.Add(from)
 				pages = append(pages, answer)
 			}
@@ -316,15 +317,15 @@ func (t Tasks) attest(e env.Env, in Range, life abd.Life) ([]*Attested, error) {
 }
 
 // fits reports whether an answer can be one to a question about a range.
-func (a *Attested) fits(in Range) bool {
-	last := in.After
+func (a *Attested) fits(req *Attest) bool {
+	last := req.After
 	for i := range a.Entries {
-		if k := a.Entries[i].Key; k <= last || !in.Has(k) {
+		if k := a.Entries[i].Key; k <= last || !req.has(k) {
 			return false
 		}
 		last = a.Entries[i].Key
 	}
-	return !a.More || a.Last >= last && a.Last > in.After
+	return !a.More || a.Last >= last && a.Last > req.After
 }
 
 // mergePages returns the largest record of each key, in order, up to the

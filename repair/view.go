@@ -22,7 +22,11 @@ type View interface {
 	SetCell(name string, value []byte) (env.Position, error)
 }
 
-// Watch returns view, which tells r of every damage that it meets.
+// Watch returns view as the node's protocols must see it: it tells r of every
+// damage that it meets, and has none of the records that are known to be damaged
+// (H1). Those of which only the value is damaged have a tag that can be read. But
+// what the node acknowledged by that tag would be taken back with no life to
+// tell of it, if it came after the life that the healing began.
 func (r *Replica) Watch(view abd.View) abd.View { return &watched{view, r} }
 
 type watched struct {
@@ -31,21 +35,47 @@ type watched struct {
 }
 
 func (w *watched) Load(key abd.Key, withValue bool) (abd.Record, env.Position, error) {
+	if err := w.replica.abstains(key); err != nil {
+		return abd.Record{}, 0, err
+	}
 	record, at, err := w.View.Load(key, withValue)
 	w.replica.notice(err)
 	return record, at, err
 }
 
 func (w *watched) Store(key abd.Key, record abd.Record) (env.Position, error) {
+	if err := w.replica.abstains(key); err != nil {
+		return 0, err
+	}
 	at, err := w.View.Store(key, record)
 	w.replica.notice(err)
 	return at, err
 }
 
 func (w *watched) Scan(prefix, after abd.Key, each func(abd.Key, tags.Tag, bool) bool) (env.Position, error) {
-	at, err := w.View.Scan(prefix, after, each)
+	var abstained error
+	at, err := w.View.Scan(prefix, after, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+		if abstained = w.replica.abstains(key); abstained != nil {
+			return false
+		}
+		return each(key, tag, deleted)
+	})
 	w.replica.notice(err)
+	if err == nil {
+		err = abstained
+	}
 	return at, err
+}
+
+// abstains returns an error if the record of a key is known to be damaged.
+func (r *Replica) abstains(key abd.Key) error {
+	if len(r.ailing) == 0 || r.rules.TrustTags {
+		return nil
+	}
+	if _, is := r.find(key); is {
+		return &abd.DamagedRecord{Key: key, Detail: "it is damaged, and not healed yet"}
+	}
+	return nil
 }
 
 // notice keeps in mind which record an error says is damaged.

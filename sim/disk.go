@@ -25,6 +25,7 @@ type Disk struct {
 	sorted  bool
 	damaged map[abd.Key]bool
 	ghosts  map[abd.Key]bool // of damaged: those whose own key is the damaged part
+	rotten  map[abd.Key]bool // whose value alone is damaged
 	cells   map[string]diskCell
 
 	appended, cut, written, durable env.Position
@@ -62,6 +63,7 @@ type replaced struct {
 	at      env.Position // of the record that replaced it
 	old     diskRecord
 	damaged bool // it was
+	rotten  bool
 }
 
 var _ replica.Store = (*Disk)(nil)
@@ -71,6 +73,7 @@ func NewDisk() *Disk {
 	return &Disk{
 		records: make(map[abd.Key]diskRecord),
 		damaged: make(map[abd.Key]bool),
+		rotten:  make(map[abd.Key]bool),
 		cells:   make(map[string]diskCell),
 		sorted:  true,
 	}
@@ -80,6 +83,12 @@ func NewDisk() *Disk {
 func (d *Disk) Load(key abd.Key, withValue bool) (abd.Record, env.Position, error) {
 	r := d.records[key]
 	if len(d.damaged) > 0 && d.damaged[key] {
+		if !d.rules.TrustDamaged {
+			return abd.Record{}, 0, damagedRecord(key)
+		}
+		r.Value = flipped(r.Value)
+	}
+	if withValue && d.rotten[key] {
 		if !d.rules.TrustDamaged {
 			return abd.Record{}, 0, damagedRecord(key)
 		}
@@ -120,9 +129,10 @@ func (d *Disk) Store(key abd.Key, r abd.Record) (env.Position, error) {
 	}
 	now.Value = slices.Clone(r.Value) // it may be part of what a frame was decoded from
 	d.appended++
-	d.undo = append(d.undo, replaced{key, d.appended, old, d.damaged[key]})
+	d.undo = append(d.undo, replaced{key, d.appended, old, d.damaged[key], d.rotten[key]})
 	d.set(key, old, now)
 	delete(d.damaged, key)
+	delete(d.rotten, key)
 	for _, struck := range d.strike {
 		d.damaged[struck] = true
 	}
@@ -259,6 +269,11 @@ func (d *Disk) lose(to env.Position) {
 			d.damaged[u.key] = true
 		} else {
 			delete(d.damaged, u.key)
+		}
+		if u.rotten {
+			d.rotten[u.key] = true
+		} else {
+			delete(d.rotten, u.key)
 		}
 		d.undo = d.undo[:i]
 	}

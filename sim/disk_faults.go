@@ -91,8 +91,16 @@ func (d *Disk) Free() { d.Limit = 0 }
 // unreadable until it is stored anew.
 func (d *Disk) Damage(key abd.Key) { d.damaged[key] = true }
 
-// Damaged reports whether the record of a key is unreadable.
-func (d *Disk) Damaged(key abd.Key) bool { return d.damaged[key] }
+// Rot flips a bit in the value of a record, if it has one. Its tag can be read,
+// and the damage isn't met by who asks for that only.
+func (d *Disk) Rot(key abd.Key) {
+	if len(d.records[key].Value) > 0 {
+		d.rotten[key] = true
+	}
+}
+
+// Damaged reports whether the record of a key, or its value, is unreadable.
+func (d *Disk) Damaged(key abd.Key) bool { return d.damaged[key] || d.rotten[key] }
 
 // Misdirect makes the next record that is stored land in the place of the
 // record of another key. The checksums cover where a record belongs, and so

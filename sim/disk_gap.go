@@ -58,12 +58,14 @@ func (d *Disk) Suspects() []abd.Key {
 	if d.rules.TrustDamaged {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(d.damaged))
+	all := slices.AppendSeq(slices.Collect(maps.Keys(d.damaged)), maps.Keys(d.rotten))
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Gap implements replica.Store.
 func (d *Disk) Gap(key abd.Key) (after, to abd.Key, damaged []abd.Key, err error) {
-	if !d.damaged[key] {
+	if !d.Damaged(key) {
 		return "", "", nil, nil
 	}
 	d.sort()
@@ -86,7 +88,7 @@ func (d *Disk) Gap(key abd.Key) (after, to abd.Key, damaged []abd.Key, err error
 		to = d.keys[last+1]
 	}
 	for _, k := range d.keys[first : last+1] {
-		if d.damaged[k] {
+		if d.damaged[k] || k == key {
 			damaged = append(damaged, k)
 		}
 	}

@@ -29,6 +29,7 @@ func (d *Disk) Image() *Disk {
 	image.keys = slices.Clone(d.keys)
 	image.damaged = maps.Clone(d.damaged)
 	image.ghosts = maps.Clone(d.ghosts)
+	image.rotten = maps.Clone(d.rotten)
 	image.cells = maps.Clone(d.cells)
 	image.undo = slices.Clone(d.undo)
 	image.undoCells = slices.Clone(d.undoCells)

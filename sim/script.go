@@ -43,6 +43,7 @@ import (
 //	slowdisk a 5ms    commits take so much longer
 //	failsync a        the next fsync fails
 //	damage a key      flip a bit in a record
+//	rot a key         flip a bit in a value: the tag can still be read
 //	damagekey a k l   flip bits in the key of a record, which stands under
 //	                  another key from then on
 //	misdirect a key   the next record is written in the place of this one

@@ -14,7 +14,7 @@ import (
 // Commands about one process, and about one node.
 const (
 	processCommands = "crash powerloss restart cancel pause resume limit clock gray nearest"
-	nodeCommands    = "stall sync disk slowdisk failsync damage damagekey misdirect fill free tear lose save restore"
+	nodeCommands    = "stall sync disk slowdisk failsync damage rot damagekey misdirect fill free tear lose save restore"
 )
 
 // processFault runs a command that does something bad to one process, or ends
@@ -61,6 +61,11 @@ func (s *Script) diskFault(name string, p *Process, args []string) error {
 		} else {
 			p.disk.Misdirect(abd.Key(args[0]))
 		}
+	case "rot":
+		if len(args) != 1 {
+			return errors.New("want a key")
+		}
+		p.disk.Rot(abd.Key(args[0]))
 	case "damagekey":
 		if len(args) != 2 {
 			return errors.New("want a key, and the key that it turns into")

@@ -92,11 +92,11 @@ type stateCursor struct {
 // peek returns the head at the cursor, false at the end.
 func (c *stateCursor) peek() (head, bool, error) {
 	if len(c.page) == 0 && !c.end {
-		page, err := c.state.heads(c.prefix, c.start, scanPage, c.over)
+		page, more, err := c.state.heads(c.prefix, c.start, scanPage, c.over)
 		if err != nil {
 			return head{}, false, err
 		}
-		c.page, c.end = page, len(page) < scanPage
+		c.page, c.end = page, !more
 		if len(page) > 0 {
 			c.start = page[len(page)-1].key + "\x00"
 		}

@@ -354,7 +354,10 @@ type head struct {
 // heads returns copies of up to limit heads in order, from the first key that
 // isn't before start and as long as they begin with prefix. It leaves out
 // damaged ones that the tables over have another record of.
-func (s *state) heads(prefix, start abd.Key, limit int, over *overrides) (page []head, err error) {
+//
+// What stands before a damaged record is returned without an error, and more is
+// true: whoever goes on meets the damage.
+func (s *state) heads(prefix, start abd.Key, limit int, over *overrides) (page []head, more bool, err error) {
 	err = s.view(start, func(records *bbolt.Bucket) error {
 		c := records.Cursor()
 		// The proof that nothing before the first was missed.
@@ -372,18 +375,23 @@ func (s *state) heads(prefix, start abd.Key, limit int, over *overrides) (page [
 				last = k
 				continue
 			}
+			if reason != "" && len(page) > 0 {
+				more = true
+				return nil
+			}
 			if reason != "" {
 				return damagedRecord(s.path, k, reason)
 			}
 			if !bytes.HasPrefix(k, keyBytes(prefix)) {
-				break
+				return nil
 			}
 			page = append(page, head{key: abd.Key(k), record: bytes.Clone(v[:recordHead])})
 			last = k
 		}
+		more = len(page) == limit
 		return nil
 	})
-	return page, err
+	return page, more, err
 }
 
 // appliedRecord is a record on its way into bbolt, or out of it.

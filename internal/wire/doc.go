@@ -37,7 +37,7 @@
 //	49  Summary       keys hash
 //	50  Offer         after to [item…]
 //	51  Missing       [entry…] more last
-//	52  Attest        after to life
+//	52  Attest        after before life
 //	53  Attested      [entry…] more last
 //
 //	tag               seq pid rmw

@@ -111,7 +111,7 @@ func samples() []sample {
 			{Key: anyBytes, Record: abd.Record{Tag: largest, Deleted: true}},
 		}, More: true, Last: anyBytes}},
 		{"missing, nothing", 7, &repair.Missing{}},
-		{"attest", 8, &repair.Attest{Range: repair.Range{After: "a"}, Life: 3}},
+		{"attest", 8, &repair.Attest{After: "a", Life: 3}},
 		{"attested", 8, &repair.Attested{Entries: []repair.Entry{{Key: "b", Record: abd.Record{Tag: tag}}}}},
 	}
 }

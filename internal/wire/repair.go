@@ -71,13 +71,14 @@ func decodeMissing(d *Decoder) *repair.Missing {
 
 func encodeAttest(e *Encoder, m *repair.Attest) {
 	e.array(3)
-	encodeRange(e, m.Range)
+	e.key("after", m.After)
+	e.key("before", m.Before)
 	e.uint(uint64(m.Life))
 }
 
 func decodeAttest(d *Decoder) *repair.Attest {
 	n := d.begin("attest", 3)
-	m := &repair.Attest{Range: decodeRange(d), Life: abd.Life(d.uint("life", math.MaxUint64))}
+	m := &repair.Attest{After: d.key("after"), Before: d.key("before"), Life: abd.Life(d.uint("life", math.MaxUint64))}
 	d.end(n - 3)
 	return m
 }

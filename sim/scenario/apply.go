@@ -43,6 +43,8 @@ func (r *run) happen(d Decision, x *process, to []*process) {
 		x.p.Disk().Fill()
 	case "damage":
 		x.p.Disk().Damage(keyOf(d.Key))
+	case "rot":
+		x.p.Disk().Rot(keyOf(d.Key))
 	case "misdirect":
 		x.p.Disk().Misdirect(keyOf(d.Key))
 	case "failsync":
@@ -94,7 +96,7 @@ func (r *run) cease(d Decision, x *process, to []*process) {
 		x.client.narrow.minimal--
 	case "reach":
 		x.client.narrow.reach = without(x.client.narrow.reach, d.N)
-	case "jump", "break", "damage", "misdirect", "failsync": // have no end
+	case "jump", "break", "damage", "rot", "misdirect", "failsync": // have no end
 	default:
 		r.onWays(d, x, to, -1)
 	}

@@ -9,7 +9,7 @@ import (
 func Builtins() []Scenario {
 	crashes := []string{"crash", "powerloss", "pause"}
 	network := []string{"cut", "isolate", "disconnect", "break", "slow", "gray", "lossy", "double", "minimal", "reach"}
-	disks := []string{"powerloss", "torn", "failsync", "lose", "slowdisk", "stall", "full", "damage", "misdirect"}
+	disks := []string{"powerloss", "torn", "failsync", "lose", "slowdisk", "stall", "full", "damage", "misdirect", "rot"}
 	clocks := []string{"jump", "drift", "pause"}
 	base := Scenario{
 		Repair:  anyRepair,
@@ -33,7 +33,7 @@ func Builtins() []Scenario {
 	// A read quorum of majorities shows what is settled: any other doesn't.
 	lists.Quorum = anyQuorum
 	lists.Keys, lists.Mix = 60, Mix{Read: 10, Write: 50, Delete: 10, List: 30}
-	healing := named("healing", "three nodes whose records are damaged, again and again, and healed", "damage", "minimal", "reach", "lossy", "slow", "crash")
+	healing := named("healing", "three nodes whose records are damaged, again and again, and healed", "damage", "rot", "minimal", "reach", "lossy", "slow", "crash")
 	healing.Nodes, healing.Keys, healing.Repair = 3, 2, repairOn
 	healing.Faults.Every, healing.Faults.Lasts = Duration(60*time.Millisecond), Duration(60*time.Millisecond)
 	return []Scenario{

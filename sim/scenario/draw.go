@@ -199,7 +199,7 @@ func (d *drawing) fill(f *Decision) bool {
 			return false
 		}
 		f.On = []string{d.healing.Dead[d.below(len(d.healing.Dead))]}
-	case "damage", "misdirect":
+	case "damage", "rot", "misdirect":
 		rest := d.healing.rest()
 		if f.For = 0; len(rest) == 0 {
 			return false

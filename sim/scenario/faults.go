@@ -69,6 +69,8 @@ func faultKinds() []kindOfFault {
 			about: "the first copies of each request of the clients reach exactly a minimal quorum, for each request another"},
 		{name: "reach", clients: true, most: 256,
 			about: "each request of the clients reaches exactly n nodes, for each request others, however often it is sent"},
+		{name: "rot", nodes: true, key: true,
+			about: "the value of the key's record can't be read any more on the nodes' disks; its tag can"},
 	}
 }
 

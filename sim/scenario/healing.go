@@ -53,7 +53,7 @@ func (p Plan) spoiled(s Scenario, c *census) error {
 			if d.Do == "full" && s.Timeout == 0 && !rest[name] {
 				return fmt.Errorf("the disk of %s is full: without a timeout of operations it must be among those that aren't healed", name)
 			}
-			if (d.Do == "damage" || d.Do == "misdirect") && !rest[name] {
+			if (d.Do == "damage" || d.Do == "rot" || d.Do == "misdirect") && !rest[name] {
 				return fmt.Errorf("%s gets a damaged record: it must be among those that aren't healed", name)
 			}
 		}

@@ -19,6 +19,7 @@ var scripted = map[string]string{
 	"abd.WaitForHolder":  "who alone holds a tag must die between saying so and sending the value (large-value-holder-dies)",
 	"abd.TrustRefusals":  "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
 	"abd.CountForgotten": "an acknowledgement must be on its way, or given, while its node is healed; one seed in a hundred or so (heal-taken-back)",
+	"repair.TrustTags":   "a put must be sent once more to a node between its new life and its healing (heal-value)",
 	"repair.HealOneKey":  "a key must be damaged in its own bytes, which no fault here does (heal-key)",
 }
 
@@ -30,7 +31,7 @@ func worldOf(t *testing.T, rule string) scenario.Scenario {
 		s.ValueSize = abd.DefaultInline + 1
 	case "abd.MergeWholePages":
 		s = builtin(t, "lists")
-	case "repair.HealInSameLife", "repair.RenewOnce", "repair.AttestUnsaved", "repair.HealFromAny", "repair.HealFromSelf", "repair.MergeAnything":
+	case "abd.DamagedIsAbsent", "repair.HealInSameLife", "repair.RenewOnce", "repair.AttestUnsaved", "repair.HealFromAny", "repair.HealFromSelf", "repair.MergeAnything":
 		s = builtin(t, "healing")
 		s.Faults.Kinds, s.Faults.All = []string{"damage", "minimal", "reach", "lossy"}, true
 	case "sim.TrustTorn":

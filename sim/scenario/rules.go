@@ -83,6 +83,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.Replica.Repair.HealFromAny }},
 		{"repair.HealFromSelf", "a node counts itself to the quorum that it heals from",
 			func(m *Mutants) *bool { return &m.Replica.Repair.HealFromSelf }},
+		{"repair.TrustTags", "a node goes on by the tags of records whose values are known to be damaged",
+			func(m *Mutants) *bool { return &m.Replica.Repair.TrustTags }},
 		{"repair.HealOneKey", "a node heals a damaged record alone, and not the gap that it stands in",
 			func(m *Mutants) *bool { return &m.Replica.Repair.HealOneKey }},
 		{"repair.MergeAnything", "a node that pulls takes smaller tags over larger ones",
