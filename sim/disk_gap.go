@@ -58,7 +58,7 @@ func (d *Disk) Suspects() []abd.Key {
 	if d.rules.TrustDamaged {
 		return nil
 	}
-	all := slices.AppendSeq(slices.Collect(maps.Keys(d.damaged)), maps.Keys(d.rotten))
+	all := append(slices.Sorted(maps.Keys(d.damaged)), slices.Sorted(maps.Keys(d.rotten))...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
