@@ -107,7 +107,7 @@ func (r *Replica) mend(m *mend) (env.Message, env.Position, error) {
 		case damaged && slices.Contains(m.Damaged, damage.Key):
 			after, err = r.heal(e.Key, e.Record)
 		case damaged:
-			r.ail(damage.Key)
+			r.ail(damage.Key) // and the rest of the gap waits for its life, too
 		case err == nil && old.Tag.Less(e.Record.Tag):
 			after, err = r.view.Store(e.Key, e.Record)
 		}

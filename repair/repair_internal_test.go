@@ -1,0 +1,293 @@
+package repair
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/tags"
+)
+
+func record(n int) abd.Record {
+	return abd.Record{Tag: tags.Tag{Seq: tags.Seq(n), PID: tags.NewPID(1, 1, uint64(n))}, Value: fmt.Appendf(nil, "value %d", n)}
+}
+
+// The bounds of the two kinds of range: a page ends with a key that is in it, a
+// gap ends before a sound one.
+func TestRanges(t *testing.T) {
+	in, gap := Range{After: "b", To: "d"}, &Attest{After: "b", Before: "d"}
+	for key, want := range map[abd.Key][2]bool{"a": {}, "b": {}, "ba": {true, true}, "d": {true, false}, "da": {}} {
+		if got := [2]bool{in.Has(key), gap.has(key)}; got != want {
+			t.Errorf("%q: in the range and in the gap: %v, want %v", key, got, want)
+		}
+	}
+	for _, key := range []abd.Key{"c", "z"} {
+		if !(Range{After: "b"}).Has(key) || !(&Attest{After: "b"}).has(key) {
+			t.Errorf("%q isn't in what has no end", key)
+		}
+	}
+}
+
+// Pages count up to the smallest of their ends: behind it a member hasn't
+// spoken. Of each key the largest record wins.
+func TestMergePages(t *testing.T) {
+	a := &Attested{Entries: []Entry{{"a", record(1)}, {"b", record(5)}, {"c", record(1)}}, More: true, Last: "c"}
+	b := &Attested{Entries: []Entry{{"b", record(7)}, {"d", record(9)}}}
+	for _, pages := range [][]*Attested{{a, b}, {b, a}} {
+		got, end := mergePages(pages)
+		var text []string
+		for _, e := range got {
+			text = append(text, fmt.Sprintf("%s:%d", e.Key, e.Record.Tag.Seq))
+		}
+		if s := strings.Join(text, " "); s != "a:1 b:7 c:1" || end != "c" {
+			t.Errorf("got %s up to %q", s, end)
+		}
+	}
+	if _, end := mergePages([]*Attested{b}); end != "" {
+		t.Errorf("pages that reach the end go on behind %q", end)
+	}
+}
+
+// What can't be an answer isn't taken for one.
+func TestFits(t *testing.T) {
+	req := &Attest{After: "b", Before: "f"}
+	for _, c := range []struct {
+		what string
+		page Attested
+		want bool
+	}{
+		{"in order", Attested{Entries: []Entry{{"c", record(1)}, {"d", record(1)}}}, true},
+		{"goes on", Attested{Entries: []Entry{{"c", record(1)}}, More: true, Last: "c"}, true},
+		{"out of order", Attested{Entries: []Entry{{"d", record(1)}, {"c", record(1)}}}, false},
+		{"twice", Attested{Entries: []Entry{{"c", record(1)}, {"c", record(1)}}}, false},
+		{"before the gap", Attested{Entries: []Entry{{"b", record(1)}}}, false},
+		{"behind the gap", Attested{Entries: []Entry{{"f", record(1)}}}, false},
+		{"goes on before what it has", Attested{Entries: []Entry{{"d", record(1)}}, More: true, Last: "c"}, false},
+		{"goes on where it began", Attested{More: true, Last: "b"}, false},
+	} {
+		if got := c.page.fits(req); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
+
+// Lives are what they were after a restart, and nothing else passes for them.
+func TestLives(t *testing.T) {
+	s := abd.Standing{Life: 3}.With("b", 2).With("a", 7).With("b", 1)
+	if s.Of("b") != 2 || s.Of("a") != 7 || s.Of("c") != 0 {
+		t.Fatalf("got %+v: a life never goes back", s)
+	}
+	b := encodeLives(s)
+	got, err := decodeLives(b)
+	if err != nil || got.Life != 3 || !slices.Equal(got.Others, s.Others) {
+		t.Errorf("got %+v, %v, want %+v", got, err, s)
+	}
+	if none, err := decodeLives(nil); err != nil || none.Life != 0 || len(none.Others) > 0 {
+		t.Errorf("never written: %+v, %v", none, err)
+	}
+	for n := 1; n < len(b); n++ {
+		if _, err := decodeLives(b[:n]); err == nil {
+			t.Errorf("%d of %d bytes pass", n, len(b))
+		}
+	}
+	if _, err := decodeLives(append(b, 0)); err == nil {
+		t.Error("a byte too many passes")
+	}
+}
+
+// A life shows when it is durable: renew's answer and an attester's wait for
+// the cell, in this process and in the next.
+func TestLivesAreDurableFirst(t *testing.T) {
+	m := newMemory()
+	r, err := NewReplica(Config{Self: "a", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func(r *Replica, from quorum.NodeID, msg env.Message) env.Out {
+		t.Helper()
+		out, err := r.Step(env.Address{Node: from}, msg, nil)
+		if err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+		return out[0]
+	}
+	if o := step(r, "a", &renew{}); o.After != 1 || o.Message.(*renewed).Life != 1 {
+		t.Errorf("renewed: %+v", o)
+	}
+	if o := step(r, "b", &Attest{Life: 4}); o.After != 2 {
+		t.Errorf("attested: %+v", o)
+	}
+	if o := step(r, "b", &Attest{Life: 3}); o.After != 2 {
+		t.Errorf("attested once more: %+v", o)
+	}
+	if r, err = NewReplica(Config{Self: "a", MaxValue: 100}, m); err != nil {
+		t.Fatal(err)
+	}
+	if s, at := r.Standing(); s.Life != 1 || s.Of("b") != 4 || at != 2 {
+		t.Errorf("in the next process: %+v at %d", s, at)
+	}
+	if !IsOwn(&renew{}) || IsOwn(&Attest{}) || OnlyReads(&renew{}) || OnlyReads(&Attest{}) || !OnlyReads(&Summarize{}) {
+		t.Error("who may send what, and what it writes")
+	}
+}
+
+// An answer holds about MaxEntryBytes and says where it ends.
+func TestAttestInPages(t *testing.T) {
+	m := newMemory()
+	big := record(1)
+	big.Value = make([]byte, MaxEntryBytes/2)
+	for _, key := range []abd.Key{"a", "b", "c", "d", "e"} {
+		m.records[key] = big
+	}
+	r, err := NewReplica(Config{Self: "a", MaxValue: MaxEntryBytes}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	req := &Attest{After: "a", Before: "e", Life: 1}
+	for more := true; more; {
+		out, err := r.Step(env.Address{Node: "b"}, req, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := out[0].Message.(*Attested)
+		if !page.fits(req) || len(page.Entries) > 2 {
+			t.Fatalf("%d entries, more %v behind %q", len(page.Entries), page.More, page.Last)
+		}
+		for _, e := range page.Entries {
+			got = append(got, string(e.Key))
+		}
+		more = page.More
+		req = &Attest{After: page.Last, Before: "e", Life: 1}
+	}
+	if s := strings.Join(got, " "); s != "b c d" {
+		t.Errorf("attested %s", s)
+	}
+}
+
+// A heal replaces what its life was begun for.
+func TestMendOnlyWhatTheLifeIsFor(t *testing.T) {
+	m := newMemory()
+	m.records["a"], m.records["b"] = record(1), record(2)
+	m.damaged["a"] = true
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(msg env.Message) env.Message {
+		t.Helper()
+		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
+		if err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+		return out[0].Message
+	}
+	gap := ask(&ail{}).(*ailment)
+	if gap.Begun || !slices.Equal(gap.Damaged, []abd.Key{"a"}) {
+		t.Fatalf("gap: %+v", gap)
+	}
+	part := &mend{Entries: []Entry{{"a", record(1)}, {"b", record(1)}}, Damaged: gap.Damaged, Done: true}
+	if _, refused := ask(part).(*env.Refused); !refused {
+		t.Error("healed before another life began")
+	}
+	part.Life = ask(&renew{}).(*renewed).Life
+	m.damaged["b"] = true // since then
+	if _, refused := ask(part).(*env.Refused); !refused || m.damaged["a"] || !m.damaged["b"] {
+		t.Errorf("damaged after healing a: %v", m.damaged)
+	}
+	if gap := ask(&ail{}).(*ailment); gap.Begun || !slices.Equal(gap.Damaged, []abd.Key{"b"}) {
+		t.Errorf("the next gap: %+v", gap)
+	}
+}
+
+// memory is a View without a disk.
+type memory struct {
+	records map[abd.Key]abd.Record
+	damaged map[abd.Key]bool
+	cells   map[string][]byte
+	at      map[string]env.Position
+	last    env.Position
+}
+
+func newMemory() *memory {
+	return &memory{records: map[abd.Key]abd.Record{}, damaged: map[abd.Key]bool{}, cells: map[string][]byte{}, at: map[string]env.Position{}}
+}
+
+func (m *memory) Load(key abd.Key, _ bool) (abd.Record, env.Position, error) {
+	if m.damaged[key] {
+		return abd.Record{}, 0, &abd.DamagedRecord{Key: key}
+	}
+	return m.records[key], 0, nil
+}
+
+func (m *memory) Store(key abd.Key, r abd.Record) (env.Position, error) {
+	m.records[key] = r
+	m.last++
+	return m.last, nil
+}
+
+func (m *memory) Heal(key abd.Key, r abd.Record) (env.Position, error) {
+	delete(m.damaged, key)
+	return m.Store(key, r)
+}
+
+func (m *memory) keys() []abd.Key {
+	var keys []abd.Key
+	for key := range m.records {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (m *memory) Scan(prefix, after abd.Key, each func(abd.Key, tags.Tag, bool) bool) (env.Position, error) {
+	for _, key := range m.keys() {
+		if key <= after || !strings.HasPrefix(string(key), string(prefix)) {
+			continue
+		}
+		if m.damaged[key] {
+			return 0, &abd.DamagedRecord{Key: key}
+		}
+		if !each(key, m.records[key].Tag, m.records[key].Deleted) {
+			break
+		}
+	}
+	return 0, nil
+}
+
+func (m *memory) Suspects() []abd.Key {
+	var keys []abd.Key
+	for _, key := range m.keys() {
+		if m.damaged[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (m *memory) Gap(key abd.Key) (after, to abd.Key, damaged []abd.Key, err error) {
+	if !m.damaged[key] {
+		return "", "", nil, nil
+	}
+	for _, k := range m.keys() {
+		switch {
+		case k < key && !m.damaged[k]:
+			after = k
+		case k > key && !m.damaged[k] && to == "":
+			to = k
+		}
+	}
+	return after, to, []abd.Key{key}, nil
+}
+
+func (m *memory) Cell(name string) ([]byte, env.Position) { return m.cells[name], m.at[name] }
+
+func (m *memory) SetCell(name string, value []byte) (env.Position, error) {
+	m.last++
+	m.cells[name], m.at[name] = slices.Clone(value), m.last
+	return m.last, nil
+}
