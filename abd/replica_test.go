@@ -269,3 +269,17 @@ func TestABrokenStoreIsAnErrorAndNoAnswer(t *testing.T) {
 		}
 	}
 }
+
+// What an answer says of lives is durable before the answer leaves, whatever it
+// answers.
+func TestAnswersWaitForTheLifeThatTheyTell(t *testing.T) {
+	r := abd.NewReplica(newMemory(), 100, abd.Rules{})
+	r.Stand(abd.Standing{Life: 2}.With("b", 1), 7)
+	tag := tags.Tag{Seq: 1, PID: tags.NewPID(1, 1, 1)}
+	for _, m := range []env.Message{&abd.Get{Key: "k"}, &abd.Put{Key: "k", Record: abd.Record{Tag: tag}}, &abd.List{Limit: 1}} {
+		out, err := r.Step(env.Address{Node: "p"}, m, nil)
+		if err != nil || len(out) != 1 || out[0].After < 7 {
+			t.Errorf("%T: %+v, %v, want an answer that waits for position 7", m, out, err)
+		}
+	}
+}
