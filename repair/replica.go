@@ -354,7 +354,9 @@ func (r *Replica) ailment() (env.Message, env.Position, error) {
 				answer.Begun = false
 			}
 		}
-		return answer, 0, nil
+		// The life that it tells goes to others next: a copy of an earlier renew
+		// may have begun it a moment ago.
+		return answer, r.at, nil
 	}
 	return &ailment{}, 0, nil
 }

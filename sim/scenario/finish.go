@@ -67,10 +67,12 @@ func (c *cluster) readThrough(q, able quorum.Set) {
 		return sim.Pass
 	}})
 	defer w.Close()
+	images := make(map[int]*sim.Disk)
 	for place := range able.All() {
 		n := c.nodes[place]
+		images[place] = n.p.Disk().Image()
 		boot := func(p *sim.Process) (sim.Stepper, error) {
-			*p.Disk() = *n.p.Disk().Image()
+			*p.Disk() = *images[place]
 			p.Disk().Free()
 			stepper, err := r.algorithm.Node(c.told, p.ID(), p.Disk())
 			return untasked{stepper}, err
@@ -84,7 +86,7 @@ func (c *cluster) readThrough(q, able quorum.Set) {
 	s := w.AddClient("reader").Scope(0)
 	s.Start(func(e env.Env) error {
 		for _, g := range c.registers {
-			if c.anyDamaged(q, g) {
+			if anyDamaged(images, q, g) {
 				continue // it abstains on that key, so that q is no quorum for it
 			}
 			c.readOne(e, reader, g, q)
@@ -111,9 +113,11 @@ func (c *cluster) readOne(e env.Env, reader Client, g *register, q quorum.Set) {
 	}
 }
 
-func (c *cluster) anyDamaged(q quorum.Set, g *register) bool {
+// anyDamaged looks at the disks as they are read: a record that was healed and
+// not synced is damaged there still.
+func anyDamaged(images map[int]*sim.Disk, q quorum.Set, g *register) bool {
 	for place := range q.All() {
-		if c.nodes[place].p.Disk().Damaged(g.key) {
+		if images[place].Damaged(g.key) {
 			return true
 		}
 	}
