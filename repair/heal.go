@@ -56,8 +56,8 @@ func (r *Replica) attest(from quorum.NodeID, m *Attest) (env.Message, env.Positi
 	}
 	answer := &Attested{}
 	var keys []abd.Key
-	at, err := r.scan(Range{After: m.After}, func(key abd.Key, _ tags.Tag, _ bool) bool {
-		if answer.More = len(keys) == MaxEntries; answer.More || !m.has(key) {
+	at, err := r.walk("", m.After, m.has, func(key abd.Key, _ tags.Tag, _ bool) bool {
+		if answer.More = len(keys) == MaxEntries; answer.More {
 			return false
 		}
 		keys = append(keys, key)
@@ -67,22 +67,17 @@ func (r *Replica) attest(from quorum.NodeID, m *Attest) (env.Message, env.Positi
 	if err != nil {
 		return nil, 0, err
 	}
-	size := 0
-	for i, key := range keys {
-		// Here damage is fatal to the answer: to leave a key out would say
-		// that it was never written.
-		record, pos, err := r.seen.Load(key, true)
-		if err != nil {
-			return nil, 0, err
-		}
-		at = max(at, pos)
-		answer.Entries = append(answer.Entries, Entry{key, record})
-		if size += len(key) + len(record.Value); size >= MaxEntryBytes && i < len(keys)-1 {
-			answer.More, answer.Last = true, key
-			break
-		}
+	// Damage is fatal to the answer: to leave a key out would say that it was
+	// never written.
+	entries, took, after, err := r.entries(keys, false)
+	if err != nil {
+		return nil, 0, err
 	}
-	return answer, max(at, r.at), nil
+	if took < len(keys) {
+		answer.More, answer.Last = true, keys[took-1]
+	}
+	answer.Entries = entries
+	return answer, max(at, after, r.at), nil
 }
 
 // mend takes over what a read quorum of others holds in a range.

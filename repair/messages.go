@@ -49,13 +49,16 @@ type Offer struct {
 	Items []abd.Item // sorted, all in the range
 }
 
-// Missing answers Offer.
-type Missing struct {
+// Records are those of a range, or a part of it.
+type Records struct {
 	Entries []Entry // sorted
 	// More: the keys behind Last must be asked for.
 	More bool
 	Last abd.Key
 }
+
+// Missing answers Offer.
+type Missing struct{ Records }
 
 // Attest tells a node that the sender is in a later life, and asks for all
 // records of a range. The node answers once it durably knows of that life.
@@ -70,11 +73,7 @@ type Attest struct {
 func (m *Attest) has(key abd.Key) bool { return key > m.After && (m.Before == "" || key < m.Before) }
 
 // Attested answers Attest.
-type Attested struct {
-	Entries []Entry // sorted
-	More    bool    // as in Missing
-	Last    abd.Key
-}
+type Attested struct{ Records }
 
 // The messages that follow are those of a node's tasks to the node itself, and
 // its answers. They have no encoding.

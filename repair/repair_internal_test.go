@@ -35,8 +35,8 @@ func TestRanges(t *testing.T) {
 // Pages count up to the smallest of their ends: behind it a member hasn't
 // spoken. Of each key the largest record wins.
 func TestMergePages(t *testing.T) {
-	a := &Attested{Entries: []Entry{{"a", record(1)}, {"b", record(5)}, {"c", record(1)}}, More: true, Last: "c"}
-	b := &Attested{Entries: []Entry{{"b", record(7)}, {"d", record(9)}}}
+	a := &Attested{Records{Entries: []Entry{{"a", record(1)}, {"b", record(5)}, {"c", record(1)}}, More: true, Last: "c"}}
+	b := &Attested{Records{Entries: []Entry{{"b", record(7)}, {"d", record(9)}}}}
 	for _, pages := range [][]*Attested{{a, b}, {b, a}} {
 		got, end := mergePages(pages)
 		var text []string
@@ -60,14 +60,14 @@ func TestFits(t *testing.T) {
 		page Attested
 		want bool
 	}{
-		{"in order", Attested{Entries: []Entry{{"c", record(1)}, {"d", record(1)}}}, true},
-		{"goes on", Attested{Entries: []Entry{{"c", record(1)}}, More: true, Last: "c"}, true},
-		{"out of order", Attested{Entries: []Entry{{"d", record(1)}, {"c", record(1)}}}, false},
-		{"twice", Attested{Entries: []Entry{{"c", record(1)}, {"c", record(1)}}}, false},
-		{"before the gap", Attested{Entries: []Entry{{"b", record(1)}}}, false},
-		{"behind the gap", Attested{Entries: []Entry{{"f", record(1)}}}, false},
-		{"goes on before what it has", Attested{Entries: []Entry{{"d", record(1)}}, More: true, Last: "c"}, false},
-		{"goes on where it began", Attested{More: true, Last: "b"}, false},
+		{"in order", Attested{Records{Entries: []Entry{{"c", record(1)}, {"d", record(1)}}}}, true},
+		{"goes on", Attested{Records{Entries: []Entry{{"c", record(1)}}, More: true, Last: "c"}}, true},
+		{"out of order", Attested{Records{Entries: []Entry{{"d", record(1)}, {"c", record(1)}}}}, false},
+		{"twice", Attested{Records{Entries: []Entry{{"c", record(1)}, {"c", record(1)}}}}, false},
+		{"before the gap", Attested{Records{Entries: []Entry{{"b", record(1)}}}}, false},
+		{"behind the gap", Attested{Records{Entries: []Entry{{"f", record(1)}}}}, false},
+		{"goes on before what it has", Attested{Records{Entries: []Entry{{"d", record(1)}}, More: true, Last: "c"}}, false},
+		{"goes on where it began", Attested{Records{More: true, Last: "b"}}, false},
 	} {
 		if got := c.page.fits(req); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
@@ -204,7 +204,7 @@ func TestMendOnlyWhatTheLifeIsFor(t *testing.T) {
 	}
 }
 
-// memory is a View without a disk.
+// memory is a View without a disk. What is damaged in it is values.
 type memory struct {
 	records map[abd.Key]abd.Record
 	damaged map[abd.Key]bool
@@ -249,9 +249,6 @@ func (m *memory) Scan(prefix, after abd.Key, each func(abd.Key, tags.Tag, bool) 
 		if key <= after || !strings.HasPrefix(string(key), string(prefix)) {
 			continue
 		}
-		if m.damaged[key] {
-			return 0, &abd.DamagedRecord{Key: key}
-		}
 		if !each(key, m.records[key].Tag, m.records[key].Deleted) {
 			break
 		}
@@ -290,4 +287,37 @@ func (m *memory) SetCell(name string, value []byte) (env.Position, error) {
 	m.last++
 	m.cells[name], m.at[name] = slices.Clone(value), m.last
 	return m.last, nil
+}
+
+// A damaged value behind a range is no damage of the range, known or not; in it,
+// it is.
+func TestDamageBehindARange(t *testing.T) {
+	m := newMemory()
+	m.records["a"], m.records["b"], m.records["c"] = record(1), record(2), record(3)
+	m.damaged["c"] = true
+	for _, known := range []bool{true, false} {
+		r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !known {
+			r.recovered("c")
+		}
+		for _, req := range []env.Message{&Summarize{Range: Range{To: "b"}, Keys: 9}, &Offer{Range: Range{To: "b"}}, &Attest{Before: "c", Life: 1}} {
+			out, err := r.Step(env.Address{Node: "p"}, req, nil)
+			if err != nil || len(out) != 1 {
+				t.Fatal(out, err)
+			}
+			if refused, is := out[0].Message.(*env.Refused); is {
+				t.Errorf("known %v: %T: %v", known, req, refused)
+			}
+		}
+		out, err := r.Step(env.Address{Node: "p"}, &Attest{Life: 1}, nil)
+		if err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+		if _, is := out[0].Message.(*env.Refused); !is {
+			t.Errorf("known %v: attested beyond the damage: %+v", known, out[0].Message)
+		}
+	}
 }

@@ -17,7 +17,7 @@ import (
 type Replica struct {
 	self     quorum.NodeID
 	view     View
-	seen     abd.View // view, watched
+	seen     abd.View // Watched
 	maxValue int
 	rules    Rules
 
@@ -47,7 +47,7 @@ func NewReplica(cfg Config, view View) (*Replica, error) {
 		return nil, err
 	}
 	r.standing, r.at = standing, at
-	r.seen = r.Watch(view)
+	r.seen = r.Watched()
 	for _, key := range view.Suspects() {
 		r.ail(key)
 	}
@@ -129,25 +129,12 @@ func OnlyReads(m env.Message) bool {
 	return false
 }
 
-// scan walks the keys of a range with their tags.
-func (r *Replica) scan(in Range, each func(key abd.Key, tag tags.Tag, deleted bool) bool) (env.Position, error) {
-	past := false
-	at, err := r.seen.Scan("", in.After, func(key abd.Key, tag tags.Tag, deleted bool) bool {
-		past = !in.Has(key)
-		return !past && each(key, tag, deleted)
-	})
-	if d, ok := errors.AsType[*abd.DamagedRecord](err); ok && past && !in.Has(d.Key) {
-		err = nil // of a key behind the range
-	}
-	return at, err
-}
-
 // inventory answers with a page of the node's own tags. Nobody else sees them,
 // so they needn't be durable.
 func (r *Replica) inventory(m *inventory) (env.Message, env.Position, error) {
 	page := &stock{}
 	size := 0
-	_, err := r.scan(Range{After: m.After}, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+	_, err := r.walk("", m.After, Range{After: m.After}.Has, func(key abd.Key, tag tags.Tag, deleted bool) bool {
 		page.Items = append(page.Items, abd.Item{Key: key, Tag: tag, Deleted: deleted})
 		size += len(key)
 		page.More = len(page.Items) == abd.MaxPage || size >= abd.MaxPageBytes
@@ -177,7 +164,7 @@ func (r *Replica) behind(damaged, after abd.Key) abd.Key {
 // summarize answers with the hash of what the node has in a range.
 func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
 	h, keys := newHash(), 0
-	at, err := r.scan(m.Range, func(key abd.Key, tag tags.Tag, _ bool) bool {
+	at, err := r.walk("", m.After, m.Has, func(key abd.Key, tag tags.Tag, _ bool) bool {
 		h.add(key, tag)
 		keys++
 		return keys <= m.Keys && keys <= maxExamined
@@ -192,7 +179,7 @@ func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 	var wanted []abd.Key
 	missing := &Missing{}
 	examined := 0
-	at, err := r.scan(m.Range, func(key abd.Key, tag tags.Tag, _ bool) bool {
+	at, err := r.walk("", m.After, m.Has, func(key abd.Key, tag tags.Tag, _ bool) bool {
 		for len(items) > 0 && items[0].Key < key {
 			items = items[1:]
 		}
@@ -208,38 +195,35 @@ func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	entries, last, after, err := r.entries(wanted)
+	// A record that is damaged is left out: another member may have it.
+	entries, took, after, err := r.entries(wanted, true)
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(entries) < len(wanted) {
-		missing.More, missing.Last = true, last
+	if took < len(wanted) {
+		missing.More, missing.Last = true, wanted[took-1]
 	}
 	missing.Entries = entries
 	return missing, max(at, after), nil
 }
 
-// entries loads records up to the limits of an answer. It skips those that are
-// damaged: another member may have them.
-func (r *Replica) entries(keys []abd.Key) (entries []Entry, last abd.Key, at env.Position, err error) {
-	size := 0
-	for _, key := range keys {
-		if size >= MaxEntryBytes {
-			break
-		}
-		last = key
+// entries loads records up to the limits of an answer, and returns how many of
+// the keys it took. Damage is an error, unless it is skipped.
+func (r *Replica) entries(keys []abd.Key, skip bool) (entries []Entry, took int, at env.Position, err error) {
+	for size := 0; took < len(keys) && size < MaxEntryBytes; took++ {
+		key := keys[took]
 		record, pos, err := r.seen.Load(key, true)
-		if errors.Is(err, abd.ErrDamaged) {
+		if skip && errors.Is(err, abd.ErrDamaged) {
 			continue
 		}
 		if err != nil {
-			return nil, "", 0, err
+			return nil, 0, 0, err
 		}
 		at = max(at, pos)
 		size += len(key) + len(record.Value)
 		entries = append(entries, Entry{key, record})
 	}
-	return entries, last, at, nil
+	return entries, took, at, nil
 }
 
 // merge stores what is larger than what the node has: each is a put whose
@@ -275,7 +259,7 @@ func (r *Replica) merge(m *merge) (env.Message, env.Position, error) {
 func (r *Replica) examine(m *examine) (env.Message, env.Position, error) {
 	answer := &examined{Last: m.After, Done: true}
 	var keys []abd.Key
-	_, err := r.scan(Range{After: m.After}, func(key abd.Key, _ tags.Tag, _ bool) bool {
+	_, err := r.walk("", m.After, Range{After: m.After}.Has, func(key abd.Key, _ tags.Tag, _ bool) bool {
 		keys = append(keys, key)
 		answer.Done = len(keys) < examinePage
 		return answer.Done

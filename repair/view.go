@@ -22,45 +22,51 @@ type View interface {
 	SetCell(name string, value []byte) (env.Position, error)
 }
 
-// Watch returns view as the node's protocols must see it: it tells r of every
-// damage that it meets, and has none of the records that are known to be damaged
-// (H1). Those of which only the value is damaged have a tag that can be read. But
-// what the node acknowledged by that tag would be taken back with no life to
-// tell of it, if it came after the life that the healing began.
-func (r *Replica) Watch(view abd.View) abd.View { return &watched{view, r} }
+// Watched returns the store as the node's protocols must see it: it tells r of
+// every damage that it meets, and has none of the records that are known to be
+// damaged (H1). Those of which only the value is damaged have a tag that can be
+// read. But what the node acknowledged by that tag would be taken back with no
+// life to tell of it, if it came after the life that the healing began.
+func (r *Replica) Watched() abd.View { return &watched{r} }
 
-type watched struct {
-	abd.View
-	replica *Replica
-}
+type watched struct{ *Replica }
 
 func (w *watched) Load(key abd.Key, withValue bool) (abd.Record, env.Position, error) {
-	if err := w.replica.abstains(key); err != nil {
+	if err := w.abstains(key); err != nil {
 		return abd.Record{}, 0, err
 	}
-	record, at, err := w.View.Load(key, withValue)
-	w.replica.notice(err)
+	record, at, err := w.view.Load(key, withValue)
+	w.notice(err)
 	return record, at, err
 }
 
 func (w *watched) Store(key abd.Key, record abd.Record) (env.Position, error) {
-	if err := w.replica.abstains(key); err != nil {
+	if err := w.abstains(key); err != nil {
 		return 0, err
 	}
-	at, err := w.View.Store(key, record)
-	w.replica.notice(err)
+	at, err := w.view.Store(key, record)
+	w.notice(err)
 	return at, err
 }
 
 func (w *watched) Scan(prefix, after abd.Key, each func(abd.Key, tags.Tag, bool) bool) (env.Position, error) {
+	return w.walk(prefix, after, func(abd.Key) bool { return true }, each)
+}
+
+// walk is Scan as far as the keys are in a range: damage behind it is nobody's
+// concern.
+func (r *Replica) walk(prefix, after abd.Key, in func(abd.Key) bool, each func(abd.Key, tags.Tag, bool) bool) (env.Position, error) {
 	var abstained error
-	at, err := w.View.Scan(prefix, after, func(key abd.Key, tag tags.Tag, deleted bool) bool {
-		if abstained = w.replica.abstains(key); abstained != nil {
+	at, err := r.view.Scan(prefix, after, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+		if !in(key) {
+			return false
+		}
+		if abstained = r.abstains(key); abstained != nil {
 			return false
 		}
 		return each(key, tag, deleted)
 	})
-	w.replica.notice(err)
+	r.notice(err)
 	if err == nil {
 		err = abstained
 	}

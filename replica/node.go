@@ -77,7 +77,7 @@ func New(cfg Config, store Store) (*Node, error) {
 	n := &Node{
 		cfg:       cfg,
 		store:     store,
-		registers: abd.NewReplica(r.Watch(store), cfg.MaxValue, cfg.Rules.ABD),
+		registers: abd.NewReplica(r.Watched(), cfg.MaxValue, cfg.Rules.ABD),
 		repair:    r,
 		member:    slices.Contains(cfg.Configurations.Members(), cfg.Self),
 		appended:  store.Cut(), // cuts nothing, and tells where an earlier life ended

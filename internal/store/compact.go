@@ -11,8 +11,6 @@ import (
 	"runtime/debug"
 
 	"go.etcd.io/bbolt"
-
-	"atoll/abd"
 )
 
 // compactName is the new file while Compact makes it. What a crash leaves of it
@@ -140,7 +138,8 @@ func checkCompactable(path string, id storeID) (*checker, summary, error) {
 // checkJournal returns what is damaged in the journal beside a bbolt file: whoever
 // has a damaged folder keeps it as it is.
 func checkJournal(dir string, m summary) error {
-	i := inspection{dir: dir, id: m.id, known: true, summary: &m, journal: make(map[abd.Key][]byte), newer: make(map[abd.Key]bool)}
+	i := newInspection(dir)
+	i.id, i.known, i.summary = m.id, true, &m
 	if err := i.readJournal(); err != nil {
 		return err
 	}

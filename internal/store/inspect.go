@@ -108,9 +108,13 @@ type inspection struct {
 	newer map[abd.Key]bool
 }
 
+func newInspection(dir string) *inspection {
+	return &inspection{dir: dir, journal: make(map[abd.Key][]byte), newer: make(map[abd.Key]bool)}
+}
+
 // inspect locks a folder, finds out whose it is, and reads its journal.
 func inspect(dir string) (_ *inspection, err error) {
-	i := &inspection{dir: dir, journal: make(map[abd.Key][]byte), newer: make(map[abd.Key]bool)}
+	i := newInspection(dir)
 	if i.lock, err = lockToRead(dir); err != nil {
 		return nil, err
 	}

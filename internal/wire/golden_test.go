@@ -106,13 +106,13 @@ func samples() []sample {
 		{"summarize everything", 6, &repair.Summarize{}},
 		{"summary", 6, &repair.Summary{Keys: 3, Hash: 1<<64 - 1}},
 		{"offer", 7, &repair.Offer{Range: repair.Range{After: "a", To: "b"}, Items: []abd.Item{{Key: "b", Tag: tag}}}},
-		{"missing", 7, &repair.Missing{Entries: []repair.Entry{
+		{"missing", 7, &repair.Missing{Records: repair.Records{Entries: []repair.Entry{
 			{Key: "b", Record: abd.Record{Tag: tag, Value: []byte("blue")}},
 			{Key: anyBytes, Record: abd.Record{Tag: largest, Deleted: true}},
-		}, More: true, Last: anyBytes}},
+		}, More: true, Last: anyBytes}}},
 		{"missing, nothing", 7, &repair.Missing{}},
 		{"attest", 8, &repair.Attest{After: "a", Life: 3}},
-		{"attested", 8, &repair.Attested{Entries: []repair.Entry{{Key: "b", Record: abd.Record{Tag: tag}}}}},
+		{"attested", 8, &repair.Attested{Records: repair.Records{Entries: []repair.Entry{{Key: "b", Record: abd.Record{Tag: tag}}}}}},
 	}
 }
 

@@ -55,18 +55,10 @@ func decodeOffer(d *Decoder) *repair.Offer {
 	return m
 }
 
-func encodeMissing(e *Encoder, m *repair.Missing) {
-	e.array(3)
-	encodeEntries(e, m.Entries)
-	e.bool(m.More)
-	e.key("last", m.Last)
-}
+func encodeMissing(e *Encoder, m *repair.Missing) { encodeRecords(e, &m.Records) }
 
 func decodeMissing(d *Decoder) *repair.Missing {
-	n := d.begin("missing", 3)
-	m := &repair.Missing{Entries: decodeEntries(d), More: d.bool("more"), Last: d.key("last")}
-	d.end(n - 3)
-	return m
+	return &repair.Missing{Records: decodeRecords(d, "missing")}
 }
 
 func encodeAttest(e *Encoder, m *repair.Attest) {
@@ -83,18 +75,24 @@ func decodeAttest(d *Decoder) *repair.Attest {
 	return m
 }
 
-func encodeAttested(e *Encoder, m *repair.Attested) {
-	e.array(3)
-	encodeEntries(e, m.Entries)
-	e.bool(m.More)
-	e.key("last", m.Last)
-}
+func encodeAttested(e *Encoder, m *repair.Attested) { encodeRecords(e, &m.Records) }
 
 func decodeAttested(d *Decoder) *repair.Attested {
-	n := d.begin("attested", 3)
-	m := &repair.Attested{Entries: decodeEntries(d), More: d.bool("more"), Last: d.key("last")}
+	return &repair.Attested{Records: decodeRecords(d, "attested")}
+}
+
+func encodeRecords(e *Encoder, r *repair.Records) {
+	e.array(3)
+	encodeEntries(e, r.Entries)
+	e.bool(r.More)
+	e.key("last", r.Last)
+}
+
+func decodeRecords(d *Decoder, field string) repair.Records {
+	n := d.begin(field, 3)
+	r := repair.Records{Entries: decodeEntries(d), More: d.bool("more"), Last: d.key("last")}
 	d.end(n - 3)
-	return m
+	return r
 }
 
 func encodeEntries(e *Encoder, entries []repair.Entry) {

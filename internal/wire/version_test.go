@@ -126,9 +126,9 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&repair.Summarize{Keys: 1}, 3, 3, nil},
 		{&repair.Summary{Keys: 1}, 2, 2, nil},
 		{&repair.Offer{}, 3, 3, nil},
-		{&repair.Missing{More: true, Last: "k"}, 3, 3, nil},
+		{&repair.Missing{Records: repair.Records{More: true, Last: "k"}}, 3, 3, nil},
 		{&repair.Attest{Life: 1}, 3, 3, nil},
-		{&repair.Attested{More: true, Last: "k"}, 3, 3, nil},
+		{&repair.Attested{Records: repair.Records{More: true, Last: "k"}}, 3, 3, nil},
 	} {
 		var e wire.Encoder
 		frame, err := e.AppendFrame(nil, 1, c.full)
