@@ -33,6 +33,15 @@ type bed struct {
 	file    *os.File // of results, or nil
 }
 
+// onBed runs measurements on a bed made for them.
+func onBed(ctx context.Context, s settings, run func(*bed) error) error {
+	b, err := newBed(ctx, s)
+	if err != nil {
+		return err
+	}
+	return errors.Join(run(b), b.close())
+}
+
 // newBed prepares measurements. Its caller calls close.
 func newBed(ctx context.Context, s settings) (_ *bed, err error) {
 	b := &bed{settings: s, ctx: ctx, stdout: os.Stdout}

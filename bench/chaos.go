@@ -33,11 +33,7 @@ func runChaos(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBed(ctx, c.settings)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.run(b), b.close())
+	return onBed(ctx, c.settings, c.run)
 }
 
 func parseChaos(args []string) (campaign, error) {

@@ -26,11 +26,7 @@ func runCompare(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBed(ctx, c.settings)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.run(b), b.close())
+	return onBed(ctx, c.settings, c.run)
 }
 
 func parseCompare(args []string) (comparison, error) {

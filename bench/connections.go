@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -28,11 +27,7 @@ func runConnections(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBed(ctx, c.settings)
-	if err != nil {
-		return err
-	}
-	return errors.Join(c.run(b), b.close())
+	return onBed(ctx, c.settings, c.run)
 }
 
 func parseConnections(args []string) (connected, error) {

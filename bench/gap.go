@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -27,11 +26,7 @@ func runGap(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBed(ctx, g.settings)
-	if err != nil {
-		return err
-	}
-	return errors.Join(g.run(b), b.close())
+	return onBed(ctx, g.settings, g.run)
 }
 
 func parseGap(args []string) (gaps, error) {

@@ -100,11 +100,7 @@ func runSilent(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBed(ctx, s.settings)
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.run(b), b.close())
+	return onBed(ctx, s.settings, s.run)
 }
 
 func parseSilent(args []string) (silences, error) {

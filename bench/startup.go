@@ -56,11 +56,7 @@ func runStartup(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBed(ctx, s.settings)
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.run(b), b.close())
+	return onBed(ctx, s.settings, s.run)
 }
 
 func parseStartup(args []string) (startups, error) {

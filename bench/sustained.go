@@ -29,11 +29,7 @@ func runSustained(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBed(ctx, s.settings)
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.run(b), b.close())
+	return onBed(ctx, s.settings, s.run)
 }
 
 func parseSustained(args []string) (sustained, error) {
