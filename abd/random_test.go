@@ -3,6 +3,7 @@ package abd_test
 import (
 	"flag"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"atoll/quorum"
 	"atoll/replica"
 	"atoll/sim"
+	"atoll/sim/history"
 )
 
 var seed = flag.Int64("seed", -1, "run TestRandomRuns with this seed only")
@@ -30,11 +32,11 @@ func TestRandomRuns(t *testing.T) {
 		if r.completed < 10 {
 			t.Errorf("seed %d: only %d operations were completed", n, r.completed)
 		}
-		if !r.history.linearizable() {
-			t.Fatalf("not linearizable; replay it with: go test ./abd -run TestRandomRuns -seed=%d\n%s", n, &r.history)
+		if v := r.violation(); v != nil {
+			t.Fatalf("not linearizable; replay it with: go test ./abd -run TestRandomRuns -seed=%d\n%v", n, v)
 		}
 		if *seed >= 0 {
-			t.Logf("hash %#x\n%s", r.world.Hash(), &r.history)
+			t.Logf("hash %#x\n%s", r.world.Hash(), r.seen())
 			return
 		}
 	}
@@ -56,7 +58,7 @@ func TestRandomRunsNotice(t *testing.T) {
 			for n := range uint64(randomSeeds) {
 				r := newRandomRun(t, n, m.rules)
 				r.run()
-				if !r.history.linearizable() {
+				if r.violation() != nil {
 					t.Logf("killed by seed %d", n)
 					return
 				}
@@ -72,7 +74,7 @@ type randomRun struct {
 	world     *sim.World
 	rules     replica.Rules
 	registers *abd.Registers
-	history   history
+	history   history.Recorder
 	completed int
 	values    int
 	draws     uint64
@@ -155,7 +157,7 @@ func (r *randomRun) run() {
 	}
 	r.world.RunFor(time.Second)
 	if err := r.world.Wait(time.Hour, scopes...); err != nil {
-		r.t.Errorf("seed %d: %v\n%s", r.seed, err, &r.history)
+		r.t.Errorf("seed %d: %v\n%s", r.seed, err, r.seen())
 	}
 }
 
@@ -218,21 +220,47 @@ func (r *randomRun) write(e env.Env) error {
 	if e.Rand()%4 == 0 {
 		op = abd.Operation{Key: "k", Delete: true}
 	}
-	at := r.history.begin(call{write: true, key: "k", value: string(op.Value)})
+	kind := history.Write
+	if op.Delete {
+		kind = history.Delete
+	}
+	at := r.history.Began(r.world.Now(), history.Operation{Key: "k", Kind: kind, Value: string(op.Value)})
 	if _, err := r.registers.Write(e, op); err != nil {
 		return err
 	}
-	r.history.end(at, string(op.Value))
+	r.history.Ended(r.world.Now(), at, history.OK)
 	return nil
 }
 
 func (r *randomRun) read(e env.Env) error {
-	at := r.history.begin(call{key: "k"})
+	at := r.history.Began(r.world.Now(), history.Operation{Key: "k", Kind: history.Read})
 	record, err := r.registers.Read(e, "k")
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case record.Absent():
+		r.history.Ended(r.world.Now(), at, history.OK)
+	default:
+		r.history.Found(r.world.Now(), at, string(record.Value))
 	}
-	value := string(record.Value)
-	r.history.end(at, value)
 	return nil
+}
+
+// violation returns why no atomic register could have given the results, nil if
+// one could.
+func (r *randomRun) violation() *history.Violation {
+	v, err := history.Check(r.history.History())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return v
+}
+
+// seen returns what the clients saw, an operation a line.
+func (r *randomRun) seen() string {
+	var b strings.Builder
+	for _, op := range r.history.History() {
+		fmt.Fprintf(&b, "%v-%v %v\n", op.Call, op.Return, op)
+	}
+	return b.String()
 }

@@ -98,6 +98,7 @@
 // # Transcripts
 //
 // A [Script] drives a world by short commands, holds every message until the
-// script delivers it, and prints what happened: that is how the schedules that
-// break wrong implementations are written down (abd/testdata).
+// script delivers it, and prints what happened. Package sim/schedule plays with
+// it the schedules that break wrong implementations (abd/testdata,
+// repair/testdata).
 package sim

@@ -74,6 +74,8 @@ import (
 //	held              list the held messages
 //	cut LINK          from now on what is sent there is lost
 //	mend LINK         undo cut
+//	partition a b p   cut all ways between these processes and all others, in
+//	                  both directions; mend *->* undoes it
 //	flow 1ms [30%]    hold no message any more, and say nothing of them: they take
 //	                  so long, and so many are lost
 //	hold              undo flow
@@ -105,6 +107,9 @@ type ScriptConfig struct {
 	Boot Boot
 	// Operations are the operations that commands name.
 	Operations map[string]Operation
+	// Commands are further commands, which end at once. They return what the
+	// transcript says of them.
+	Commands map[string]func(args []string) (string, error)
 	// Describe puts a message into words, the first of which is its name. Nil:
 	// World.Describe.
 	Describe func(m env.Message) string
@@ -266,11 +271,20 @@ func (s *Script) command(name string, args []string) error {
 	if op := s.cfg.Operations[name]; op != nil {
 		return s.begin(name, op, args)
 	}
+	if command := s.cfg.Commands[name]; command != nil {
+		said, err := command(args)
+		if said != "" {
+			s.print("%s", strings.TrimSuffix(said, "\n"))
+		}
+		return err
+	}
 	switch name {
 	case "node", "client":
 		return s.add(name, args)
 	case "break":
 		return s.breakConnection(args)
+	case "partition":
+		return s.partition(args)
 	case "flow":
 		return s.flow(args)
 	case "hold":
@@ -330,6 +344,9 @@ func (s *Script) process(id string) (*Process, error) {
 	}
 	return nil, fmt.Errorf("no process %q", id)
 }
+
+// AddNodes starts nodes, as "node a b" does.
+func (s *Script) AddNodes(ids []string) error { return s.add("node", ids) }
 
 // add is "node a b" and "client p q".
 func (s *Script) add(name string, ids []string) error {
@@ -437,6 +454,26 @@ func (s *Script) onLinks(command string, args []string) error {
 	}
 	if !found {
 		s.print("nothing %s", strings.Join(args, " "))
+	}
+	return nil
+}
+
+// partition is "partition a b p": two sides, of which one is named.
+func (s *Script) partition(ids []string) error {
+	if len(ids) == 0 {
+		return errors.New("want the processes of one side")
+	}
+	for _, id := range ids {
+		if _, err := s.process(id); err != nil {
+			return err
+		}
+	}
+	for _, from := range s.World.processes {
+		for _, to := range s.World.processes {
+			if slices.Contains(ids, string(from.id)) != slices.Contains(ids, string(to.id)) {
+				from.linkTo(to).cut = true
+			}
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,6 +24,14 @@ func script(t *testing.T) *sim.Script {
 					return "", err
 				}
 				return "taken", take(e, n)
+			},
+		},
+		Commands: map[string]func([]string) (string, error){
+			"greet": func(args []string) (string, error) {
+				if len(args) == 0 {
+					return "", errors.New("whom?")
+				}
+				return "hello   " + args[0], nil
 			},
 		},
 		Describe: func(m env.Message) string {
@@ -122,6 +131,36 @@ func TestScript(t *testing.T) {
 			sync    a
 			send    a->p: taken 5
 		`},
+		{"partition", `
+			node a b
+			client p
+			partition a
+			take p 5
+			deliver p->a
+			mend *->*
+			advance 50ms
+			deliver p->a
+			partition p a
+			deliver a->p
+		`, `
+			send    p->a: number 5
+			lost    p->a: number 5
+			send    p->a: number 5
+			deliver p->a: number 5
+			sync    a
+			send    a->p: taken 5
+			deliver a->p: taken 5
+			done    p: take 5: taken
+		`},
+		{"a command of the script's own", `
+			node a
+			greet b
+			greet
+			client p
+		`, `
+			hello   b
+			error: greet: whom?
+		`},
 		{"a stalled disk", `
 			node a
 			client p
@@ -184,6 +223,8 @@ func TestScript(t *testing.T) {
 		{"twice", "client p\nnode p", "error: node p: there is a process \"p\" already\n"},
 		{"not a node", "client p\nstall p", "error: stall p: not a node\n"},
 		{"not down", "client p\nrestart p", "error: restart p: it is up\n"},
+		{"no side", "partition", "error: partition: want the processes of one side\n"},
+		{"nobody on a side", "partition z", "error: partition z: no process \"z\"\n"},
 		{"no link", "deliver p", "error: deliver p: \"p\" is not from->to\n"},
 		{"no duration", "advance soon", "error: advance soon: time: invalid duration \"soon\"\n"},
 		{"no process to exchange with", "exchange z", "error: exchange z: no process \"z\"\n"},

@@ -46,6 +46,10 @@ var folders = []folder{
 	{path: "sim/history", pure: true, also: []string{
 		"bufio", "io", "text/tabwriter", // files of histories, and reports
 	}},
+	{path: "sim/schedule", pure: true, tests: true, also: []string{
+		"reflect", // the fields of rules, by name
+		"testing", "github.com/cockroachdb/datadriven",
+	}},
 	{path: "sim/scenario", pure: true, also: []string{"encoding/json", "io"}}, // scenario and plan files
 	{path: "internal/udpproxy", tests: true},
 	{path: "internal/identity"},

@@ -12,7 +12,7 @@ import (
 )
 
 // scripted are the rules that no seed of these scenarios breaks noticeably;
-// each has a schedule in abd/testdata that kills it.
+// each has a schedule that kills it (package sim/schedule).
 var scripted = map[string]string{
 	"sim.ReuseIDs":       "a client must die in the middle of the first write of two lives running (schedule 2)",
 	"abd.KeepSpares":     "nothing may be late but what was refused: the kernel asks the spares anyway (21-flipped-bits)",

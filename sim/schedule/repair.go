@@ -1,0 +1,36 @@
+package schedule
+
+import (
+	"errors"
+
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/repair"
+	"atoll/sim"
+)
+
+// Repair are the tasks of package repair, each once and on the node that is
+// named first:
+//
+//	heal a           it heals the damage at one place
+//	pull a b         it takes from b what it has missed
+func Repair(r *Run) Table {
+	tasks := func(node quorum.NodeID) repair.Tasks {
+		return repair.Tasks{Configurations: r.Active(node), Rules: r.Rules.Repair}
+	}
+	return Table{Operations: map[string]sim.Operation{
+		"heal": func(node quorum.NodeID, e env.Env, _ []string) (string, error) {
+			healed, err := tasks(node).HealGap(e)
+			if err == nil && !healed {
+				return "nothing to heal", nil
+			}
+			return "", err
+		},
+		"pull": func(node quorum.NodeID, e env.Env, args []string) (string, error) {
+			if len(args) != 1 {
+				return "", errors.New("want the node to pull from")
+			}
+			return "", tasks(node).Pass(e, quorum.NodeID(args[0]))
+		},
+	}}
+}
