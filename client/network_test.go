@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"atoll/client"
 	"atoll/internal/identity"
+	"atoll/internal/logtest"
 	"atoll/internal/server"
 	"atoll/internal/store"
 	"atoll/internal/udpproxy"
@@ -214,38 +214,20 @@ func TestNarrowPath(t *testing.T) {
 	})
 }
 
-// logbook is a log that a test can read.
-type logbook struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logbook) count(s string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), s)
-}
-
 // TestAllReplicasAreKilled: the client is told nothing, and notices by the
 // first packet that a new process answers. What it had asked the old ones it
 // asks the new ones again, by itself.
 func TestAllReplicasAreKilled(t *testing.T) {
 	t.Parallel()
 	b := startBad(t)
-	book := new(logbook)
+	var book logtest.Book
 	cfg := b.clientConfig()
-	cfg.Log = slog.New(slog.NewTextHandler(book, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	cfg.Log = book.Log(slog.LevelDebug)
 	c := openClient(t, cfg)
 	b.connected(c)
 	// A machine that takes longer for the restart than silence may last shows
 	// nothing: then it is tried again.
-	for tries := 0; book.count("the peer was restarted") == 0; tries++ {
+	for tries := 0; book.Count("the peer was restarted") == 0; tries++ {
 		if tries == 5 {
 			t.Fatal("no session ended because its peer was restarted")
 		}

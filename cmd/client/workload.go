@@ -16,6 +16,7 @@ import (
 
 	"atoll/client"
 	"atoll/internal/cli"
+	"atoll/internal/pulse"
 	"atoll/tags"
 )
 
@@ -80,19 +81,20 @@ func (w *workload) fill(ctx context.Context, c registers) error {
 // them would leave their outcomes unknown. Those that ctx ended don't count.
 func (w *workload) run(ctx context.Context, c registers) *result {
 	begin := time.Now()
-	pulse := newPulse(begin)
+	var stalls pulse.Pulse
 	over := begin.Add(w.duration)
 	stopBar := w.showProgress(begin)
 	workers := make([]worker, w.clients)
 	var all sync.WaitGroup
 	for i := range workers {
-		workers[i] = worker{workload: w, source: newSource(w), pulse: pulse}
+		workers[i] = worker{workload: w, source: newSource(w), begin: begin, pulse: &stalls}
 		all.Go(func() { workers[i].run(ctx, c, over) })
 	}
 	all.Wait()
 	end := time.Now()
 	stopBar()
-	r := &result{workload: *w, took: end.Sub(begin), stall: pulse.longest(end)}
+	stalls.Beat(end.Sub(begin))
+	r := &result{workload: *w, took: end.Sub(begin), stall: stalls.Cut()}
 	for i := range workers {
 		r.latencies.merge(&workers[i].latencies)
 		r.errors += workers[i].errors
@@ -136,7 +138,8 @@ func (w *workload) showProgress(begin time.Time) (stop func()) {
 type worker struct {
 	*workload
 	source    *source
-	pulse     *pulse
+	begin     time.Time // of the workload
+	pulse     *pulse.Pulse
 	latencies histogram
 	errors    uint64
 	unknown   uint64
@@ -154,7 +157,7 @@ func (w *worker) run(ctx context.Context, c registers, over time.Time) {
 		switch {
 		case err == nil:
 			w.latencies.add(end.Sub(begin))
-			w.pulse.beat(end)
+			w.pulse.Beat(end.Sub(w.begin))
 			continue
 		case ctx.Err() != nil:
 			return // interrupted: it says nothing about the cluster
@@ -216,43 +219,4 @@ func (s *source) value() []byte {
 		b = binary.LittleEndian.AppendUint64(b, s.Uint64())
 	}
 	return b[:s.size]
-}
-
-// pulse finds the longest time in which nothing was done. It errs upwards, by
-// as long as a goroutine waits between the end of an operation and its beat.
-type pulse struct {
-	begin time.Time
-	last  atomic.Int64 // since begin, in ns
-	gap   atomic.Int64 // ns
-}
-
-func newPulse(begin time.Time) *pulse { return &pulse{begin: begin} }
-
-// beat says that an operation was done at t.
-func (p *pulse) beat(t time.Time) {
-	now := int64(t.Sub(p.begin))
-	for {
-		last := p.last.Load()
-		if now <= last {
-			return // another was done later, and has said so already
-		}
-		if p.last.CompareAndSwap(last, now) {
-			p.widen(now - last)
-			return
-		}
-	}
-}
-
-func (p *pulse) widen(gap int64) {
-	for old := p.gap.Load(); gap > old; old = p.gap.Load() {
-		if p.gap.CompareAndSwap(old, gap) {
-			return
-		}
-	}
-}
-
-// longest returns the longest gap between begin, the beats and end.
-func (p *pulse) longest(end time.Time) time.Duration {
-	p.beat(end)
-	return time.Duration(p.gap.Load())
 }

@@ -51,6 +51,8 @@ var folders = []folder{
 		"testing", "github.com/cockroachdb/datadriven",
 	}},
 	{path: "sim/scenario", pure: true, also: []string{"encoding/json", "io"}}, // scenario and plan files
+	{path: "internal/logtest", tests: true},
+	{path: "internal/pulse"},
 	{path: "internal/udpproxy", tests: true},
 	{path: "internal/identity"},
 	{path: "internal/transport"},

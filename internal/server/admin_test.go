@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"atoll/internal/identity"
+	"atoll/internal/logtest"
 	"atoll/internal/server"
 )
 
@@ -183,9 +185,9 @@ func TestTheEndOfTheCertificateIsLogged(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			n := newNode(t, test.spec)
-			var log logbook
+			var log logtest.Book
 			cfg := n.config()
-			cfg.Log = log.log()
+			cfg.Log = log.Log(slog.LevelInfo)
 			if test.change != nil {
 				test.change(n, cfg.Folder)
 			}
@@ -257,10 +259,10 @@ func publicKeyOf(t testing.TB, b []byte) ed25519.PublicKey {
 func TestACertificateIsReplacedWithoutARestart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, identity.Spec{})
-	var log logbook
+	var log logtest.Book
 	cfg := n.config()
 	cfg.Metrics = "127.0.0.1:0"
-	cfg.Log = log.log()
+	cfg.Log = log.Log(slog.LevelInfo)
 	s := n.start(cfg)
 	const name = "atoll_certificate_expiry_seconds"
 	before := metric(t, s, name)

@@ -8,13 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -349,26 +346,6 @@ func (d *slowDisk) Commit() (env.Position, error) {
 	d.began <- struct{}{}
 	return durable, errors.Join(err, <-d.result)
 }
-
-// logbook is a log that a test can read.
-type logbook struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logbook) log() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 // get fetches a page of the metrics listener.
 func get(t testing.TB, s *server.Server, path string) (status int, body string) {

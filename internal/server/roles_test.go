@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/hex"
 	"errors"
+	"log/slog"
 	"os"
 	"reflect"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"atoll/env"
 	"atoll/internal/cli"
 	"atoll/internal/identity"
+	"atoll/internal/logtest"
 	"atoll/internal/server"
 	"atoll/internal/wire"
 	"atoll/replica"
@@ -87,9 +89,9 @@ func (*unheardOf) Message() {}
 func TestAClientIsRefusedWhatNodesMaySend(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, identity.Spec{})
-	var log logbook
+	var log logtest.Book
 	cfg := n.config()
-	cfg.Metrics, cfg.Log = "127.0.0.1:0", log.log()
+	cfg.Metrics, cfg.Log = "127.0.0.1:0", log.Log(slog.LevelInfo)
 	cfg.NodesOnly(func(m env.Message) bool { _, put := m.(*abd.Put); return put })
 	s := n.start(cfg)
 	for _, file := range []string{identity.FileContext, identity.FileAdmin} {

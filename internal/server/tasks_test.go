@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"atoll/env"
 	"atoll/internal/identity"
 	"atoll/internal/live"
+	"atoll/internal/logtest"
 	"atoll/internal/server"
 	"atoll/quorum"
 	"atoll/replica"
@@ -251,11 +253,11 @@ func TestTaskThatFails(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, identity.Spec{})
 	runs := newCounter()
-	var book logbook
+	var book logtest.Book
 	cfg := n.with(
 		replica.Task{Name: "failing", Run: func(env.Env) error { runs.add(); return errors.New("it didn't work") }},
 		replica.Task{Name: "sleeping", Run: func(e env.Env) error { return e.Sleep(patience) }})
-	cfg.Metrics, cfg.Log = "127.0.0.1:0", book.log()
+	cfg.Metrics, cfg.Log = "127.0.0.1:0", book.Log(slog.LevelInfo)
 	s := n.start(cfg)
 	for runs.n.Load() < 2 {
 		receive(t, runs.changed)
@@ -305,7 +307,7 @@ func TestTaskThatPanics(t *testing.T) {
 	for _, inner := range []bool{false, true} {
 		n := newNode(t, identity.Spec{})
 		other := make(chan error, 1)
-		var book logbook
+		var book logtest.Book
 		cfg := n.with(
 			replica.Task{Name: "other", Run: func(e env.Env) error {
 				err := e.Sleep(patience)
@@ -318,7 +320,7 @@ func TestTaskThatPanics(t *testing.T) {
 				}
 				panic("so it goes")
 			}})
-		cfg.Metrics, cfg.Log = "127.0.0.1:0", book.log()
+		cfg.Metrics, cfg.Log = "127.0.0.1:0", book.Log(slog.LevelInfo)
 		s, err := server.Start(cfg)
 		if err != nil {
 			t.Fatal(err)

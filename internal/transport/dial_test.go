@@ -3,6 +3,7 @@ package transport_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"strings"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"atoll/abd"
 	"atoll/internal/identity"
+	"atoll/internal/logtest"
 	"atoll/internal/transport"
 	"atoll/quorum"
 )
@@ -157,9 +159,9 @@ func TestStrangers(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			book := new(logbook)
+			book := new(logtest.Book)
 			sh := newHandler(t, nil)
-			server := open(t, transport.Config{Credentials: test.server, Listen: []string{"127.0.0.1:0"}, Handler: sh, Log: book.log()})
+			server := open(t, transport.Config{Credentials: test.server, Listen: []string{"127.0.0.1:0"}, Handler: sh, Log: book.Log(slog.LevelInfo)})
 			ch := newHandler(t, nil)
 			client := open(t, transport.Config{Credentials: test.client, Handler: ch})
 			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -175,9 +177,9 @@ func TestStrangers(t *testing.T) {
 			default:
 				t.Errorf("want %q, got %v", test.which, err)
 			}
-			until(t, "the server's log says why", func() bool { return book.contains("a connection failed") })
-			if !book.contains(string(test.log)) {
-				t.Errorf("want %q in the server's log: %s", test.log, &book.text)
+			until(t, "the server's log says why", func() bool { return book.Contains("a connection failed") })
+			if !book.Contains(string(test.log)) {
+				t.Errorf("want %q in the server's log: %s", test.log, book)
 			}
 			if len(sh.up)+len(ch.up) > 0 {
 				t.Error("somebody had a session")
@@ -313,14 +315,14 @@ func TestNewAddress(t *testing.T) {
 	server := open(t, transport.Config{Credentials: node, Listen: []string{"127.0.0.1:0"}, Handler: newHandler(t, echo)})
 	var where addresses
 	h := newHandler(t, nil)
-	book := new(logbook)
-	client := open(t, transport.Config{Credentials: c.client(), Handler: h, Addresses: where.get, Log: book.log()})
+	book := new(logtest.Book)
+	client := open(t, transport.Config{Credentials: c.client(), Handler: h, Addresses: where.get, Log: book.Log(slog.LevelInfo)})
 	to := node.Self().Node
 	if err := client.Send(to, 1, put(1)); !errors.Is(err, transport.ErrNoAddress) {
 		t.Errorf("no address, but: %v", err)
 	}
 	client.Connect(to)
-	until(t, "Connect tried", func() bool { return book.contains("no address is known") })
+	until(t, "Connect tried", func() bool { return book.Contains("no address is known") })
 	where.set(to, server.Addrs()[0].String())
 	client.Connect(to)
 	receive(t, h.up)
@@ -389,8 +391,8 @@ func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	sh := newHandler(t, echo)
-	book := new(logbook)
-	server := open(t, transport.Config{Credentials: c.node(), Listen: []string{"127.0.0.1:0"}, Handler: sh, MaxIncoming: 1, Log: book.log()})
+	book := new(logtest.Book)
+	server := open(t, transport.Config{Credentials: c.node(), Listen: []string{"127.0.0.1:0"}, Handler: sh, MaxIncoming: 1, Log: book.Log(slog.LevelInfo)})
 	address := server.Addrs()[0].String()
 	first := open(t, transport.Config{Credentials: c.client(), Handler: newHandler(t, nil)})
 	dial(t, first, address)
@@ -403,8 +405,8 @@ func TestTooManyConnections(t *testing.T) {
 	if server.Stats().Refused == 0 || second.Stats().Dial.Refused != 1 {
 		t.Errorf("not counted: %+v, %+v", server.Stats(), second.Stats().Dial)
 	}
-	if !book.contains("level=WARN msg=\"a connection was turned away, there are too many\"") || !book.contains("connections=2 most=1") {
-		t.Errorf("the log doesn't tell: %s", &book.text)
+	if !book.Contains("level=WARN msg=\"a connection was turned away, there are too many\"") || !book.Contains("connections=2 most=1") {
+		t.Errorf("the log doesn't tell: %s", book)
 	}
 	node := open(t, transport.Config{Credentials: c.node(), Handler: newHandler(t, nil)})
 	dial(t, node, address) // nodes have places of their own

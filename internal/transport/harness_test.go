@@ -7,8 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
-	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -235,23 +233,3 @@ func (a *addresses) get(node quorum.NodeID) []string {
 	defer a.mu.Unlock()
 	return a.of[node]
 }
-
-// logbook is a log that a test can read.
-type logbook struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logbook) contains(s string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), s)
-}
-
-func (l *logbook) log() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

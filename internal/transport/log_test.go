@@ -6,17 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/internal/logtest"
 	"atoll/internal/transport"
 	"atoll/internal/wire"
 )
 
-// lines returns what was logged in JSON.
-func (l *logbook) lines(t *testing.T) []map[string]any {
+// jsonLines returns what was logged in JSON.
+func jsonLines(t *testing.T, text string) []map[string]any {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	var all []map[string]any
-	for line := range strings.Lines(l.text.String()) {
+	for line := range strings.Lines(text) {
 		var m map[string]any
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatalf("%v in %s", err, line)
@@ -32,7 +31,7 @@ func TestWhatIsLogged(t *testing.T) {
 	t.Parallel()
 	const failed = "a connection failed before it was known whose it is"
 	c := newCluster(t)
-	book := new(logbook)
+	book := new(logtest.Book)
 	server := open(t, transport.Config{
 		Credentials: c.node(), Listen: []string{"127.0.0.1:0"}, Handler: newHandler(t, echo),
 		Log: slog.New(slog.NewJSONHandler(book, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -43,18 +42,18 @@ func TestWhatIsLogged(t *testing.T) {
 	if err := gone.CloseWithError(0, "gone"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "one is gone", func() bool { return book.contains(failed) })
+	until(t, "one is gone", func() bool { return book.Contains(failed) })
 	conn, stream := rawDial(t, c.client(), address, nil)
 	if _, err := stream.Write(frame(t, 0, &wire.Hello{Version: wire.Version, Cluster: "cother"})); err != nil {
 		t.Fatal(err)
 	}
 	receive(t, conn.Context().Done())
-	until(t, "one is strange", func() bool { return book.contains("cother") })
+	until(t, "one is strange", func() bool { return book.Contains("cother") })
 	dial(t, open(t, transport.Config{Credentials: c.client(), Handler: newHandler(t, nil)}), address)
-	until(t, "there is a session", func() bool { return book.contains(`"msg":"session"`) })
+	until(t, "there is a session", func() bool { return book.Contains(`"msg":"session"`) })
 
 	levels := ""
-	for _, line := range book.lines(t) {
+	for _, line := range jsonLines(t, book.String()) {
 		if line["msg"] == failed {
 			levels += line["level"].(string) + " "
 		}
