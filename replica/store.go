@@ -84,7 +84,7 @@ type Store interface {
 type Usage struct {
 	Keys       int64 // registers that have a value
 	Tombstones int64 // registers that were deleted
-	Bytes      int64 // on disk, journal included
+	Bytes      int64 // on disk, journal and reserved space included
 }
 
 // Limits of a store's cells. The values of all are kept in memory.

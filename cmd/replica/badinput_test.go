@@ -59,7 +59,11 @@ func TestWrongUsage(t *testing.T) {
 		{"dev --replicas 0", "--replicas"},
 		{"dev --replicas 27", "--replicas"},
 		{"dev --once extra", `"extra"`},
+		{"run --data-dir " + dir + " --metrics 0.0.0.0:0", "loopback address only"},
 		{"config show", "--data-dir is missing"},
+		{"config show --data-dir " + dir + " --metrics foo", "--metrics: \"foo\""},
+		{"config show --data-dir " + dir + " --metrics 0.0.0.0:9400", "loopback address only"},
+		{"config show --data-dir " + dir + " --metrics :9400", "loopback address only"},
 		{"status", "--data-dir is missing"},
 	} {
 		t.Run(test.args, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"strings"
 	"testing"
 
 	"atoll/internal/cli"
@@ -35,4 +36,16 @@ func runContext(ctx context.Context, args ...string) (code int, stdout, stderr s
 	a.Writer, a.ErrWriter = &out, &errs
 	code = cli.RunContext(ctx, a, append([]string{"replica"}, args...))
 	return code, out.String(), errs.String()
+}
+
+// What ends a node is in its log: here, that somebody asked for it.
+func TestTheLogSaysWhyANodeStops(t *testing.T) {
+	_, member := initOne(t, "127.0.0.1:1")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	code, _, stderr := runContext(ctx, "run", "--data-dir", member, "--listen", "127.0.0.1:0")
+	if code != cli.ExitDone || !strings.Contains(stderr, "msg=serving") || !strings.Contains(stderr, `msg=stopping node=a reason="it was interrupted"`) ||
+		!strings.Contains(lastOf(stderr), "msg=stopped") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -40,7 +41,13 @@ func settingFlags() []urfave.Flag {
 			Name: flagMetrics, EnvVars: []string{cli.Environment(flagMetrics)},
 			Usage: "loopback `HOST:PORT` for /metrics, /healthz, /livez and /debug/pprof; without it, none",
 			Action: func(_ *urfave.Context, address string) error {
-				return cli.CheckListen(flagMetrics, address)
+				if err := cli.CheckListen(flagMetrics, address); err != nil {
+					return err
+				}
+				if err := server.CheckMetrics(address); err != nil {
+					return cli.Usagef("--%s: %v", flagMetrics, err)
+				}
+				return nil
 			},
 		},
 	}
@@ -101,14 +108,22 @@ func runNode(c *urfave.Context) error {
 	if err != nil {
 		return err
 	}
-	err = serve(c, folder, s)
-	if cerr := s.Close(); err == nil {
+	why, err := serve(c, folder, s)
+	if why != "" {
+		log.Info("stopping", "reason", why) // otherwise the server has said why
+	}
+	begin := time.Now()
+	cerr := s.Close()
+	if err == nil {
 		err = cerr
 	}
+	log.Info("stopped", "took", time.Since(begin).Round(time.Millisecond))
 	return err
 }
 
-func serve(c *urfave.Context, folder *identity.Folder, s *server.Server) error {
+// serve waits until the node must stop, and returns who asked for that, if
+// somebody did, or the error.
+func serve(c *urfave.Context, folder *identity.Folder, s *server.Server) (why string, err error) {
 	line := serving{Node: string(folder.ID), Name: folder.Name, PID: os.Getpid()}
 	for _, a := range s.Addrs() {
 		line.Addresses = append(line.Addresses, a.String())
@@ -117,18 +132,26 @@ func serve(c *urfave.Context, folder *identity.Folder, s *server.Server) error {
 		line.Metrics = a.String()
 	}
 	if err := printServing(c, line); err != nil {
-		return err
+		return "", err
 	}
-	ctx, cancel := context.WithCancel(c.Context)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(c.Context)
+	defer cancel(nil)
 	if c.Bool(flagUntilEOF) {
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin)
-			cancel()
+			cancel(errEOF)
 		}()
 	}
-	return s.Wait(ctx)
+	if err := s.Wait(ctx); err != nil {
+		return "", err
+	}
+	if errors.Is(context.Cause(ctx), errEOF) {
+		return errEOF.Error(), nil
+	}
+	return "it was interrupted", nil
 }
+
+var errEOF = errors.New("standard input has ended")
 
 func printServing(c *urfave.Context, line serving) error {
 	if cli.OutputOf(c) == cli.JSONFormat {

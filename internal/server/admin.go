@@ -25,6 +25,15 @@ type admin struct {
 	server   http.Server
 }
 
+// CheckMetrics returns an error that wraps ErrNotLoopback if others could reach
+// the address. One that doesn't resolve is for Start to refuse.
+func CheckMetrics(address string) error {
+	if a, err := net.ResolveTCPAddr("tcp", address); err == nil && !a.IP.IsLoopback() {
+		return fmt.Errorf("%s: %w", address, ErrNotLoopback)
+	}
+	return nil
+}
+
 // listenAdmin binds address and serves nothing yet.
 func listenAdmin(address string) (*admin, error) {
 	l, err := net.Listen("tcp", address)

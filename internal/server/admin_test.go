@@ -82,7 +82,9 @@ func TestMetrics(t *testing.T) {
 		"atoll_answers_dropped_total", "atoll_certificate_expiry_seconds", "atoll_denied_total", "atoll_disk_bytes",
 		"atoll_disk_full", "atoll_disk_stalled", "atoll_disk_stalls_total", "atoll_held_answers",
 		"atoll_inbox_messages", "atoll_journal_sync_seconds_count", "atoll_journal_sync_seconds_sum", "atoll_keys", "atoll_mail_dropped_total",
-		"atoll_messages_total", "atoll_requests_shed_total", "atoll_tombstones", "atoll_turns_total",
+		"atoll_messages_total", "atoll_repair_keys_compared_total", "atoll_repair_merged_bytes_total", "atoll_repair_passes_total",
+		"atoll_repair_records_damaged", "atoll_repair_records_examined_total", "atoll_repair_records_healed_total",
+		"atoll_repair_records_merged_total", "atoll_requests_shed_total", "atoll_tombstones", "atoll_turns_total",
 	}
 	if !slices.Equal(names, want) {
 		t.Errorf("the metrics are %q\nwant %q", names, want)
@@ -112,6 +114,60 @@ func TestMetrics(t *testing.T) {
 	}
 	if got["atoll_turns_total"] > got["atoll_messages_total"] {
 		t.Errorf("more turns (%v) than messages (%v)", got["atoll_turns_total"], got["atoll_messages_total"])
+	}
+}
+
+// TestMetricsAreNamedByTheirTypes: counters, and they alone, end in _total; and
+// each has a sentence about it.
+func TestMetricsAreNamedByTheirTypes(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, identity.Spec{})
+	cfg := n.config()
+	cfg.Metrics = "localhost:0"
+	_, body := get(t, n.start(cfg), "/metrics")
+	helped, types := make(map[string]bool), 0
+	for line := range strings.Lines(body) {
+		words := strings.Fields(line)
+		switch {
+		case strings.HasPrefix(line, "# HELP "):
+			helped[words[2]] = len(words) > 3 && strings.HasSuffix(strings.TrimSpace(line), ".")
+		case strings.HasPrefix(line, "# TYPE "):
+			types++
+			name, kind := words[2], words[3]
+			if (kind == "counter") != strings.HasSuffix(name, "_total") {
+				t.Errorf("%s is a %s", name, kind)
+			}
+			if !helped[name] {
+				t.Errorf("%s has no sentence before its type", name)
+			}
+		}
+	}
+	if types < 20 {
+		t.Errorf("%d metrics have types:\n%s", types, body)
+	}
+}
+
+// TestWhatAStartTells: who serves where, and what was found on the disk.
+func TestWhatAStartTells(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, identity.Spec{})
+	s := n.start(n.config())
+	c := n.client()
+	for i := range 3 {
+		if _, err := c.Put(t.Context(), fmt.Sprint(i), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n.stop(s)
+	var log logtest.Book
+	cfg := n.config()
+	cfg.Log, cfg.Version = log.Log(slog.LevelInfo), "v1.2.3"
+	s = n.start(cfg)
+	for _, want := range []string{"msg=\"the store is open\"", "format=1", "keys=3", "replayed_records=3", "msg=serving", "id=" + string(cfg.Folder.ID),
+		"cluster=" + string(cfg.Folder.Cluster.Cluster), s.Addrs()[0].String(), "metrics=none", "version=v1.2.3", "took="} {
+		if !log.Contains(want) {
+			t.Errorf("no %q in\n%s", want, &log)
+		}
 	}
 }
 
@@ -275,10 +331,10 @@ func TestACertificateIsReplacedWithoutARestart(t *testing.T) {
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody tells when the node looks, which is at most once a second.
-	n.await("the new certificate is used", func() bool { return metric(t, s, name) != before })
-	if !strings.Contains(log.String(), "new credentials in use") {
-		t.Errorf("logged: %s", log.String())
+	// Nobody connects, and nobody asks: the node looks by itself.
+	n.await("the log tells of the new certificate", func() bool { return log.Contains("new credentials in use") })
+	if metric(t, s, name) == before {
+		t.Error("the metric shows when the old certificate ends")
 	}
 	if _, err := n.client().Put(t.Context(), "k", nil); err != nil {
 		t.Error(err)

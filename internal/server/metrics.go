@@ -20,8 +20,8 @@ type metrics struct {
 	shed     prometheus.Counter
 	denied   prometheus.Counter
 	restarts *prometheus.CounterVec
-	repaired *prometheus.GaugeVec
-	progress repair.Progress // what repaired says; of the loop
+	repaired repairMetrics
+	progress repair.Progress // what those say; of the loop
 	told     int64           // how many merged records were logged
 	syncs    prometheus.Histogram
 }
@@ -39,10 +39,7 @@ func newMetrics(s *Server) *metrics {
 			Name: "atoll_task_restarts_total",
 			Help: "How often a task of the node had ended and was started again.",
 		}, []string{"task"}),
-		repaired: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "atoll_repair",
-			Help: "What repair has done since the process started, and how many damaged records are known and not healed.",
-		}, []string{"what"}),
+		repaired: newRepairMetrics(),
 		syncs: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "atoll_journal_sync_seconds",
 			Help:    "How long the journal's write and sync took.",
@@ -52,7 +49,7 @@ func newMetrics(s *Server) *metrics {
 	gauge := func(name, help string, f func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
-	m.registry.MustRegister(m.stalls, m.shed, m.messages, m.turns, m.dropped, m.denied, m.restarts, m.repaired, m.syncs,
+	m.registry.MustRegister(m.stalls, m.shed, m.messages, m.turns, m.dropped, m.denied, m.restarts, m.syncs,
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "atoll_mail_dropped_total",
 			Help: "Messages for tasks that found no room in their mailbox.",
@@ -63,12 +60,50 @@ func newMetrics(s *Server) *metrics {
 		gauge("atoll_disk_stalled", "1 while a commit or a turn of the loop lasts too long.", func() float64 { return number(s.stalled()) }),
 		gauge("atoll_keys", "Registers that have a value.", func() float64 { return float64(s.store.Usage().Keys) }),
 		gauge("atoll_tombstones", "Registers that were deleted.", func() float64 { return float64(s.store.Usage().Tombstones) }),
-		gauge("atoll_disk_bytes", "Bytes on disk, journal included.", func() float64 { return float64(s.store.Usage().Bytes) }),
+		gauge("atoll_disk_bytes", "Bytes on disk, journal and ballast included.", func() float64 { return float64(s.store.Usage().Bytes) }),
 		gauge("atoll_certificate_expiry_seconds", "Unix time at which the node's certificate ends.", func() float64 {
 			return float64(s.folder.Credentials.Expiry().Unix())
 		}),
 	)
+	m.registry.MustRegister(m.repaired.all()...)
 	return m
+}
+
+// repairMetrics are what repair has done since the process started, and what is
+// left to do.
+type repairMetrics struct {
+	passes, compared, merged, bytes, examined, healed prometheus.Counter
+	damaged                                           prometheus.Gauge
+}
+
+func newRepairMetrics() repairMetrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	return repairMetrics{
+		passes:   counter("atoll_repair_passes_total", "Passes over all keys of another member."),
+		compared: counter("atoll_repair_keys_compared_total", "Keys that were compared with another member's."),
+		merged:   counter("atoll_repair_records_merged_total", "Records that the node had missed and took from another member."),
+		bytes:    counter("atoll_repair_merged_bytes_total", "Bytes of keys and values of those records."),
+		examined: counter("atoll_repair_records_examined_total", "Records that were read in search of damage."),
+		healed:   counter("atoll_repair_records_healed_total", "Damaged records that were healed from other members."),
+		damaged:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "atoll_repair_records_damaged", Help: "Damaged records that are known and not healed."}),
+	}
+}
+
+func (m *repairMetrics) all() []prometheus.Collector {
+	return []prometheus.Collector{m.passes, m.compared, m.merged, m.bytes, m.examined, m.healed, m.damaged}
+}
+
+// show adds what was done between two looks.
+func (m *repairMetrics) show(last, now repair.Progress) {
+	m.passes.Add(float64(now.Passes - last.Passes))
+	m.compared.Add(float64(now.Compared - last.Compared))
+	m.merged.Add(float64(now.Merged - last.Merged))
+	m.bytes.Add(float64(now.Bytes - last.Bytes))
+	m.examined.Add(float64(now.Examined - last.Examined))
+	m.healed.Add(float64(now.Healed - last.Healed))
+	m.damaged.Set(float64(now.Damaged))
 }
 
 func number(b bool) float64 {
@@ -101,15 +136,7 @@ func (m *metrics) repair(p repair.Progress, log *slog.Logger) {
 		log.Info("took over records that were missed", "records", p.Merged-m.told)
 		m.told = p.Merged
 	}
-	for _, one := range []struct {
-		what string
-		n    int64
-	}{
-		{"passes", p.Passes}, {"keys_compared", p.Compared}, {"records_merged", p.Merged}, {"bytes_merged", p.Bytes},
-		{"records_examined", p.Examined}, {"records_healed", p.Healed}, {"records_damaged", p.Damaged},
-	} {
-		m.repaired.WithLabelValues(one.what).Set(float64(one.n))
-	}
+	m.repaired.show(last, p)
 }
 
 func (m *metrics) observeSync(d time.Duration) { m.syncs.Observe(d.Seconds()) }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -157,6 +158,8 @@ func Start(cfg Config) (_ *Server, err error) {
 	s.workers.Go(s.commit)
 	s.workers.Go(s.watchCertificate)
 	s.runTasks()
+	s.log.Info("serving", "id", s.folder.ID, "cluster", s.folder.Cluster.Cluster, "addresses", s.Addrs(), "metrics", cmp.Or(cfg.Metrics, "none"),
+		"version", cfg.Version, "took", time.Since(s.started).Round(time.Millisecond))
 	return s, nil
 }
 
@@ -304,10 +307,13 @@ func (s *Server) release() error {
 // renewHint is the command that makes a new certificate.
 const renewHint = "replica renew --ca-dir CLUSTER/ca FOLDER"
 
-// watchCertificate warns early that the node's certificate will end.
+// watchCertificate warns early that the node's certificate will end. And it has
+// the files looked at when nobody connects: who has renewed a certificate sees in
+// the log that it was taken, and whether.
 func (s *Server) watchCertificate() {
-	tick := time.NewTicker(certificateCheck)
+	tick, look := time.NewTicker(certificateCheck), time.NewTicker(identity.ReloadInterval)
 	defer tick.Stop()
+	defer look.Stop()
 	for {
 		file := filepath.Join(s.folder.Dir, identity.FileCertificate)
 		switch left, soon := s.folder.Credentials.EndsSoon(time.Now()); {
@@ -316,10 +322,15 @@ func (s *Server) watchCertificate() {
 		case soon:
 			s.log.Warn("the node's certificate ends soon", "file", file, "left", left.Round(time.Minute), "renew", renewHint)
 		}
-		select {
-		case <-tick.C:
-		case <-s.stopped:
-			return
+		for due := false; !due; {
+			select {
+			case <-tick.C:
+				due = true
+			case <-look.C:
+				s.folder.Credentials.Expiry()
+			case <-s.stopped:
+				return
+			}
 		}
 	}
 }

@@ -216,6 +216,7 @@ func (s *Store) throttle() {
 // and counts it.
 func (s *Store) replay() error {
 	end, err := s.journal.recover(s.summary.applied, func(e logged) {
+		s.replayed++
 		switch e.kind {
 		case kindCell:
 			name, blob := string(e.name), bytes.Clone(e.bytes)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,7 +28,8 @@ type ballast struct {
 	size     int64
 	allocate func(path string, size int64) error
 	log      *slog.Logger
-	due      time.Time // when it is first taken
+	due      time.Time    // when it is first taken
+	taken    atomic.Int64 // bytes that the file has
 	mu       struct {
 		sync.Mutex
 		there, looked bool
@@ -49,6 +51,9 @@ func (b *ballast) missing() int64 {
 		info, err := os.Lstat(b.path)
 		b.mu.there = err == nil && info.Mode().IsRegular() && info.Size() == b.size
 		b.mu.looked = true
+		if b.mu.there {
+			b.taken.Store(b.size)
+		}
 	}
 	if b.mu.there || b.early() {
 		return 0
@@ -70,6 +75,7 @@ func (b *ballast) take() error {
 	err := errors.Join(b.remove(), b.allocate(b.path, b.size))
 	b.mu.there = true
 	if err == nil {
+		b.taken.Store(b.size)
 		return nil
 	}
 	err = errors.Join(err, b.remove())
@@ -102,6 +108,7 @@ func (b *ballast) remove() error {
 	if err := os.Remove(b.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	b.taken.Store(0)
 	return nil
 }
 

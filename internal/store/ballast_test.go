@@ -58,6 +58,13 @@ func TestBallastIsTaken(t *testing.T) {
 	setFree(1500)
 	waitFull(s, false)
 	wantBallast(t, cfg, 500)
+	wantBytes := func(ballast int64) {
+		t.Helper()
+		if got, want := s.Usage().Bytes, s.stateBytes.Load()+s.journal.size.Load()+ballast; got != want {
+			t.Errorf("Usage says that it takes %d bytes, want %d", got, want)
+		}
+	}
+	wantBytes(500)
 	if c := s.Condition(); c.Full != nil || c.Waits != "" {
 		t.Errorf("Condition says %+v", c)
 	}
@@ -78,6 +85,20 @@ func TestBallastIsTaken(t *testing.T) {
 	setFree(1 << 40)
 	waitFull(s, false)
 	wantBallast(t, cfg, 700)
+	wantBytes(700)
+	mustClose(t, s)
+
+	// One that is there counts, and one that was given back doesn't.
+	s = mustOpen(t, cfg)
+	waitFull(s, false)
+	if err := s.journal.enough(); err != nil {
+		t.Error(err)
+	}
+	wantBytes(700)
+	if !s.journal.ballast.release() {
+		t.Error("there is no ballast to give back")
+	}
+	wantBytes(0)
 	report, err := (*Report)(nil), error(nil)
 	mustClose(t, s)
 	if report, err = Check(cfg.Dir); err != nil || len(report.Damage()) > 0 {

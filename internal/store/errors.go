@@ -36,6 +36,9 @@ type DamageError struct {
 	// and not of the whole file. Then the error wraps an *abd.DamagedRecord.
 	OneRecord bool
 	Key       abd.Key
+	// ValueOnly: all but the value of that record is sound, the key too. If it
+	// isn't, the key may be another one than the record was written under.
+	ValueOnly bool
 	// Reason says what is wrong.
 	Reason string
 	// WayOut says what an operator can do.
@@ -75,6 +78,12 @@ func damagedFile(path string, offset int64, format string, args ...any) error {
 // damagedRecord says that one record can't be trusted.
 func damagedRecord(path string, key []byte, reason string) error {
 	return &DamageError{File: path, Offset: -1, OneRecord: true, Key: abd.Key(key), Reason: reason, WayOut: recordWayOut}
+}
+
+// damagedValue says that the value of a record can't be trusted, and the rest
+// can.
+func damagedValue(path string, key []byte, reason string) error {
+	return &DamageError{File: path, Offset: -1, OneRecord: true, Key: abd.Key(key), ValueOnly: true, Reason: reason, WayOut: recordWayOut}
 }
 
 // InUseError says that another process has the folder open.

@@ -202,6 +202,7 @@ func Open(cfg Config) (*Store, error) {
 	if _, err := readIdentity(cfg.Dir); err != nil {
 		return nil, err
 	}
+	begin := time.Now()
 	lock, err := lockDir(cfg.Dir)
 	if err != nil {
 		return nil, err
@@ -214,6 +215,8 @@ func Open(cfg Config) (*Store, error) {
 		lock.Close()
 		return nil, withoutSpace(cfg.Dir, err)
 	}
+	s.log.Info("the store is open", "dir", cfg.Dir, "format", folderFormat, "keys", s.keys.Load(), "deleted", s.tombstones.Load(),
+		"replayed_records", s.replayed, "took", time.Since(begin).Round(time.Millisecond))
 	return s, nil
 }
 

@@ -72,8 +72,9 @@ func Check(dir string) (*Report, error) {
 // prefix, in order, tombstones included, until each returns an error: Dump
 // returns it. What is damaged is left out, and told to damaged, each a
 // *DamageError or a *FormatError; what the damage has swallowed, and that a
-// record told of may have been replaced by an older one, nobody can say. It
-// changes nothing. Other errors are those of Check.
+// record told of may have been replaced by an older one, nobody can say. Of
+// damaged values it tells those under such keys alone; other damage may be that
+// of any key. It changes nothing. Other errors are those of Check.
 func Dump(dir string, prefix abd.Key, each func(abd.Key, abd.Record) error, damaged func(error)) error {
 	i, err := inspect(dir)
 	if err != nil {
@@ -87,6 +88,9 @@ func Dump(dir string, prefix abd.Key, each func(abd.Key, abd.Record) error, dama
 		return each(key, decodeRecord(record, true))
 	})
 	for _, d := range i.report.Damage() {
+		if one, ok := errors.AsType[*DamageError](d); ok && one.ValueOnly && !strings.HasPrefix(string(one.Key), string(prefix)) {
+			continue
+		}
 		damaged(d)
 	}
 	return err

@@ -191,12 +191,12 @@ func (s *salvage) leaf(id uint64, key, value []byte, bucket string, depth int) {
 			s.bad(id, "cell %q: %s", key, reason)
 		}
 	case bucketRecords:
-		reason := checkHead(key, value)
-		if reason == "" {
-			reason = checkValue(value)
-		}
-		if reason != "" {
+		if reason := checkHead(key, value); reason != "" {
 			s.note(damagedRecord(s.path, key, reason))
+			return
+		}
+		if reason := checkValue(value); reason != "" {
+			s.note(damagedValue(s.path, key, reason))
 			return
 		}
 		s.visit(key, value)

@@ -41,6 +41,9 @@ type Store struct {
 	// healed: a record was, so that the table should be applied soon. Until
 	// then bbolt's file has the damage in it.
 	healed bool
+	// replayed is how many records of the journal Open has read that bbolt
+	// didn't have.
+	replayed int64
 	// suspects are the keys whose records were damaged at Open.
 	suspects []abd.Key
 
@@ -302,7 +305,7 @@ func (s *Store) Usage() replica.Usage {
 	return replica.Usage{
 		Keys:       s.keys.Load(),
 		Tombstones: s.tombstones.Load(),
-		Bytes:      s.stateBytes.Load() + s.journal.size.Load(),
+		Bytes:      s.stateBytes.Load() + s.journal.size.Load() + s.journal.ballast.taken.Load(),
 	}
 }
 
