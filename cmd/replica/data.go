@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -78,7 +80,7 @@ type damageObject struct {
 	Encoding string `json:"encoding,omitempty"`
 	Reason   string `json:"reason"`
 	WayOut   string `json:"way_out,omitempty"`
-	text     string // for people
+	text     string // for people, without the way out
 }
 
 func checkData(c *urfave.Context) error {
@@ -100,7 +102,9 @@ func checkData(c *urfave.Context) error {
 		folderErr = cli.Silently(all[0])
 	}
 	for _, err := range all {
-		o.Damage = append(o.Damage, describeDamage(err))
+		d := describeDamage(err)
+		d.text = strings.TrimSuffix(d.text, "; "+d.WayOut)
+		o.Damage = append(o.Damage, d)
 	}
 	o.OK = len(all) == 0
 	o.Files = identityFiles(dir, o.Damage)
@@ -178,6 +182,14 @@ func printCheck(c *urfave.Context, o checkObject) error {
 	for _, d := range o.Damage {
 		if err == nil {
 			_, err = fmt.Fprintln(c.App.Writer, d.text)
+		}
+	}
+	// Damage of one kind has one way out, however much there is of it.
+	var told []string
+	for _, d := range o.Damage {
+		if err == nil && d.WayOut != "" && !slices.Contains(told, d.WayOut) {
+			told = append(told, d.WayOut)
+			_, err = fmt.Fprintf(c.App.Writer, "\nwhat to do: %s\n", d.WayOut)
 		}
 	}
 	return err

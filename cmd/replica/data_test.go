@@ -204,6 +204,16 @@ func TestDataOfADamagedNode(t *testing.T) {
 	if code != cli.ExitDamaged || strings.Count(stdout, "DAMAGED") != 3 || !strings.Contains(stdout, filledKey(11)) {
 		t.Errorf("check: exit %d, %s", code, stdout)
 	}
+	for _, way := range []string{"nothing needs to be done at once", "leave this member off"} {
+		if n := strings.Count(stdout, way); n != 1 {
+			t.Errorf("check prints %d times that %s: %s", n, way, stdout)
+		}
+	}
+	// Of another key's value nothing is told; the damaged tag may be anybody's.
+	_, stdout, stderr = run(t, "data", "dump", "--data-dir", member, "--prefix", "z")
+	if stdout != "" || strings.Contains(stderr, filledKey(7)) || !strings.Contains(lastOf(stderr), "2 times") {
+		t.Errorf("dump of a prefix: %s, %s", stdout, stderr)
+	}
 
 	// The journal still has both records, and dump finds them there.
 	code, stdout, stderr = run(t, "data", "dump", "--data-dir", member)

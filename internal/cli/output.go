@@ -94,12 +94,17 @@ func Cell(s string) string {
 	return s
 }
 
+// wideColumn is how far a cell may push the next column to the right, in
+// characters: one key of a thousand would make a hundred lines that long.
+const wideColumn = 100
+
 // tableBatch is how many rows a Table lays out together.
 const tableBatch = 100
 
 // Table prints rows under aligned heads, two spaces between the columns. Rows
 // leave in batches: those of the first decide how wide the columns are at
-// least, so that a table of any length streams.
+// least, so that a table of any length streams. What is longer than wideColumn
+// shifts its own row alone.
 type Table struct {
 	w      io.Writer
 	rows   [][]string // not printed yet
@@ -126,7 +131,7 @@ func (t *Table) Row(cells ...string) error {
 func (t *Table) Flush() error {
 	for _, row := range t.rows {
 		for i, cell := range row {
-			t.widths[i] = max(t.widths[i], utf8.RuneCountInString(cell))
+			t.widths[i] = max(t.widths[i], min(utf8.RuneCountInString(cell), wideColumn))
 		}
 	}
 	var b strings.Builder

@@ -28,6 +28,25 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// One key of any length doesn't make the lines of all others that long.
+func TestTableWithALongCell(t *testing.T) {
+	var out bytes.Buffer
+	table := cli.NewTable(&out, "KEY", "TAG")
+	long := strings.Repeat("k", 4096)
+	for _, key := range []string{"a", long} {
+		if err := table.Row(key, "1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := table.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(out.String(), "\n")
+	if len(lines[1]) > 110 || len(lines[1]) != len(lines[0])-2 || lines[2] != long+"  1" {
+		t.Errorf("lines of %d, %d and %d characters", len(lines[0]), len(lines[1]), len(lines[2]))
+	}
+}
+
 // countingWriter counts the writes.
 type countingWriter struct {
 	buf    bytes.Buffer
