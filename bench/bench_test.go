@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -182,5 +183,14 @@ func TestRunReportRefuses(t *testing.T) {
 	}
 	if err := runReport(t.Context(), []string{t.TempDir() + "/none"}); err == nil {
 		t.Error("a missing file was reported")
+	}
+	for what, text := range map[string]string{"nothing": "", "prose": "# results\n\nall is well\n", "another object": "{}\n", "not JSON": "{what}\n"} {
+		file := t.TempDir() + "/results"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := runReport(t.Context(), []string{file}); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("a file of %s: %v", what, err)
+		}
 	}
 }

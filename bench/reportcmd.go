@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"atoll/bench/report"
@@ -22,11 +24,27 @@ func runReport(_ context.Context, args []string) error {
 	return all.WriteMarkdown(os.Stdout)
 }
 
+// errNoResults: a file has not one record in it, so it isn't what was meant.
+var errNoResults = errors.New("this is no file of results: it holds not one record")
+
+// readFile adds the records of a file. Lines that aren't records are skipped,
+// since what was printed can be read again, but a file of nothing else is a
+// mistake.
 func readFile(all *report.Records, name string) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
+	var in report.Records
+	if err := in.Read(f); err != nil {
+		return err
+	}
+	if in.Empty() && len(in.Environments) == 0 {
+		return errNoResults
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
 	return all.Read(f)
 }
