@@ -15,14 +15,22 @@ import (
 	"atoll/internal/cli"
 	"atoll/internal/identity"
 	"atoll/internal/server"
+	"atoll/internal/transport"
 )
 
 const (
 	flagListen   = "listen"
 	flagMetrics  = "metrics"
+	flagMemory   = "memory"
 	flagUntilEOF = "until-eof"
 
 	defaultLogLevel = slog.LevelInfo
+
+	// What --memory may be, in MiB. Less than the least is too little for the
+	// connections of a small cluster.
+	defaultMemory = transport.DefaultMemory >> 20
+	leastMemory   = 64
+	mostMemory    = 1 << 20
 )
 
 // settingFlags are the settings of a node, which run uses and config show
@@ -46,6 +54,16 @@ func settingFlags() []urfave.Flag {
 				}
 				if err := server.CheckMetrics(address); err != nil {
 					return cli.Usagef("--%s: %v", flagMetrics, err)
+				}
+				return nil
+			},
+		},
+		&urfave.IntFlag{
+			Name: flagMemory, EnvVars: []string{cli.Environment(flagMemory)}, Value: defaultMemory,
+			Usage: fmt.Sprintf("`MIB` of memory that all connections together may cost; at least %d", leastMemory),
+			Action: func(_ *urfave.Context, mib int) error {
+				if mib < leastMemory || mib > mostMemory {
+					return cli.Usagef("--%s must be from %d to %d, not %d", flagMemory, leastMemory, mostMemory, mib)
 				}
 				return nil
 			},
@@ -99,6 +117,7 @@ func runNode(c *urfave.Context) error {
 		Folder:  folder,
 		Listen:  c.StringSlice(flagListen),
 		Metrics: c.String(flagMetrics),
+		Memory:  c.Int(flagMemory) << 20,
 		Version: cli.ThisBuild().Version,
 		Log:     log,
 	})

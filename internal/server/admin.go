@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -61,11 +60,7 @@ func (a *admin) serve(m *metrics, alive, ready func() error, log *slog.Logger) {
 			fmt.Fprintln(w, "ok")
 		})
 	}
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	profiles(mux)
 	a.server.Handler = mux
 	a.server.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug)
 	if err := a.server.Serve(a.listener); !errors.Is(err, http.ErrServerClosed) {

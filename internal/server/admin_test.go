@@ -1,9 +1,12 @@
 package server_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/client"
 	"atoll/internal/identity"
 	"atoll/internal/logtest"
 	"atoll/internal/server"
@@ -79,7 +83,10 @@ func TestMetrics(t *testing.T) {
 	slices.Sort(names)
 	// Dashboards depend on these: docs/OPERATIONS.md lists them.
 	want := []string{
-		"atoll_answers_dropped_total", "atoll_certificate_expiry_seconds", "atoll_denied_total", "atoll_disk_bytes",
+		"atoll_answers_dropped_total", "atoll_certificate_expiry_seconds",
+		"atoll_connection_memory_bytes", "atoll_connection_memory_refused_total", "atoll_connections",
+		"atoll_connections_evicted_total", "atoll_connections_refused_total",
+		"atoll_denied_total", "atoll_disk_bytes",
 		"atoll_disk_full", "atoll_disk_stalled", "atoll_disk_stalls_total", "atoll_held_answers",
 		"atoll_inbox_messages", "atoll_journal_sync_seconds_count", "atoll_journal_sync_seconds_sum", "atoll_keys", "atoll_mail_dropped_total",
 		"atoll_messages_total", "atoll_repair_keys_compared_total", "atoll_repair_merged_bytes_total", "atoll_repair_passes_total",
@@ -95,6 +102,8 @@ func TestMetrics(t *testing.T) {
 		"atoll_inbox_messages":             0,
 		"atoll_held_answers":               0,
 		"atoll_answers_dropped_total":      0,
+		"atoll_connections":                1,
+		"atoll_connections_evicted_total":  0,
 		"atoll_certificate_expiry_seconds": float64(cfg.Folder.Credentials.Expiry().Unix()),
 	} {
 		if got[name] != exactly {
@@ -189,8 +198,69 @@ func TestHealthAndProfiles(t *testing.T) {
 			t.Errorf("%s: %d, %.200q; want 200 and %q", path, status, body, want)
 		}
 	}
+	for _, path := range []string{"/debug/pprof/block", "/debug/pprof/mutex?seconds=0", "/debug/pprof/block?seconds=1000000"} {
+		if status, body := get(t, s, path); status != http.StatusBadRequest || !strings.Contains(body, "?seconds=N") {
+			t.Errorf("%s: %d, %q", path, status, body)
+		}
+	}
 	if status, _ := get(t, s, "/"); status != http.StatusNotFound {
 		t.Errorf("/: %d", status)
+	}
+}
+
+// TestProfilesOfWaiting: they are recorded while they are taken, one at a time of
+// each.
+func TestProfilesOfWaiting(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, identity.Spec{})
+	cfg := n.config()
+	cfg.Metrics = "127.0.0.1:0"
+	s := n.start(cfg)
+	type answer struct {
+		status int
+		body   string
+	}
+	first, second := make(chan answer, 1), make(chan answer, 1)
+	for _, c := range []chan answer{first, second} {
+		go func() {
+			status, body := get(t, s, "/debug/pprof/block?seconds=1")
+			c <- answer{status, body}
+		}()
+	}
+	mutex := make(chan answer, 1)
+	go func() {
+		status, body := get(t, s, "/debug/pprof/mutex?seconds=1")
+		mutex <- answer{status, body}
+	}()
+	// The loop waits, and has something to do, again and again.
+	c := n.client()
+	var got []answer
+	for len(got) < 2 {
+		if _, err := c.Get(t.Context(), "k"); err != nil && !errors.Is(err, client.ErrNotFound) {
+			t.Fatal(err)
+		}
+		select {
+		case a := <-first:
+			got = append(got, a)
+		case a := <-second:
+			got = append(got, a)
+		default:
+		}
+	}
+	slices.SortFunc(got, func(a, b answer) int { return a.status - b.status })
+	if got[0].status != http.StatusOK || got[1].status != http.StatusConflict {
+		t.Fatalf("two at a time: %d and %d", got[0].status, got[1].status)
+	}
+	profile, err := gzip.NewReader(strings.NewReader(got[0].body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(profile)
+	if err != nil || !bytes.Contains(text, []byte("atoll/internal/server.(*inbox).take")) {
+		t.Errorf("the loop waits, and the profile doesn't say so: %v", err)
+	}
+	if a := receive(t, mutex); a.status != http.StatusOK {
+		t.Errorf("the profile of mutexes: %d, %s", a.status, a.body)
 	}
 }
 

@@ -47,6 +47,10 @@
 // the node asks again. Within a turn answers leave as they gather. When more is
 // held for the disk than a named limit, the loop waits, and with it everybody.
 //
+// What waits in the inbox is charged to its session, in the budget that all
+// connections share (package transport): however many clients there are, and
+// whatever they send, what they cost together has a limit.
+//
 // A failed commit ends the server: after a failed fsync nobody knows what the
 // disk holds (see replica.Store).
 package server

@@ -1,8 +1,11 @@
 package server_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"runtime"
 	runtimemetrics "runtime/metrics"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"atoll/internal/identity"
 	"atoll/internal/store"
 	"atoll/internal/transport"
+	"atoll/internal/wire"
 	"atoll/tags"
 )
 
@@ -83,5 +87,75 @@ func TestFloodsCostBoundedMemory(t *testing.T) {
 		if err := s.conn.CloseWithError(0, ""); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestFloodsFromManyConnectionsStayWithinTheBudget: many connections do at once
+// what one does above, and begin frames that they don't end. Together they would
+// take ten times the memory that the node has for connections; the heap grows by
+// no more than that, and another client and another node are served.
+func TestFloodsFromManyConnectionsStayWithinTheBudget(t *testing.T) {
+	const (
+		value       = 1 << 20
+		memory      = 16 << 20
+		connections = 16
+		// What the flood has in this process at its own ends: what QUIC keeps of
+		// what the node sends, and garbage that the collector hasn't found.
+		own = 20 << 20
+	)
+	n := newNode(t, identity.Spec{})
+	cfg := n.config()
+	cfg.Store = store.Config{SegmentBytes: 4 << 20}
+	cfg.Memory, cfg.Metrics = memory, "127.0.0.1:0"
+	s := n.start(cfg)
+	bystander, other := n.dial(nil), n.dialAs(n.issue(identity.RoleNode), nil)
+	if _, ok := bystander.ask(&abd.Put{Key: "large", Record: abd.Record{Tag: tags.Tag{Seq: 1}, Value: make([]byte, value)}}).(*abd.PutAck); !ok {
+		t.Fatal("the large value isn't stored")
+	}
+	begun := append(binary.BigEndian.AppendUint32(nil, wire.MaxFrame), make([]byte, 6<<20)...)
+	for _, flood := range []struct {
+		name  string
+		bytes []byte
+	}{
+		{"frames that don't end", begun},
+		{"gets of a large value", bytes.Repeat(bystander.frame(&abd.Get{Key: "large"}), 200)},
+		{"puts", bytes.Repeat(bystander.frame(&abd.Put{Key: "k", Record: abd.Record{Tag: tags.Tag{Seq: 1}, Value: make([]byte, 100)}}), 5_000)},
+	} {
+		before := inUse()
+		var streams []stream
+		var floods sync.WaitGroup
+		for range connections {
+			s := n.rawDial()
+			streams = append(streams, s)
+			if err := s.SetWriteDeadline(time.Now().Add(400 * time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+			floods.Go(func() { _, _ = s.Write(flood.bytes) }) // as much as is taken
+		}
+		for range 10 {
+			for _, p := range []*peer{bystander, other} {
+				if _, ok := p.ask(&abd.Get{Key: "other"}).(*abd.GetAck); !ok {
+					t.Errorf("%s: somebody else isn't served", flood.name)
+				}
+			}
+		}
+		floods.Wait()
+		after := inUse()
+		counted := metric(t, s, "atoll_connection_memory_bytes")
+		t.Logf("%s: %d KiB in use more, %.0f KiB are counted, %v connections had to go", flood.name,
+			(int64(after)-int64(before))>>10, counted/1024, metric(t, s, "atoll_connections_evicted_total"))
+		if after > before+memory+own {
+			t.Errorf("%s: %d bytes in use, %d before", flood.name, after, before)
+		}
+		if counted > memory {
+			t.Errorf("%s: %.0f bytes are counted, %d may be", flood.name, counted, memory)
+		}
+		for _, s := range streams {
+			_ = s.conn.CloseWithError(0, "") // some are closed
+		}
+		n.await("only the two others are left", func() bool { return metric(t, s, "atoll_connections") == 2 })
+	}
+	if metric(t, s, "atoll_connections_evicted_total")+metric(t, s, "atoll_connection_memory_refused_total") == 0 {
+		t.Error("the floods never came to the limit")
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"container/list"
 	"sync"
 
@@ -19,6 +20,10 @@ type source interface {
 	// by wake when that is over.
 	Congested() bool
 	BulkCongested() bool
+	// Discharge is told that so many bytes that were charged to the peer don't
+	// wait any more, and ChargeAgain that they do after all.
+	Discharge(bytes int)
+	ChargeAgain(bytes int)
 }
 
 // item is a message and who sent it.
@@ -28,6 +33,8 @@ type item struct {
 	message env.Message
 	// answer is the size of the answer in bytes, if it is known to be large.
 	answer int
+	// charged is what was charged to the source for it, in bytes.
+	charged int
 }
 
 // large reports whether an item goes with the large ones: because of the value
@@ -128,8 +135,25 @@ func (b *inbox) putSame(from source, items []item) {
 	if b.mu.closed {
 		return
 	}
+	if q.head < len(q.items) || from.Congested() {
+		own(items)
+	}
 	l.add(q, items...)
 	b.filled.Signal()
+}
+
+// own gives small values that will wait an array of their own. Until then they
+// are part of what was read with them, up to a hundred times their size.
+func own(items []item) {
+	for i := range items {
+		put, ok := items[i].message.(*abd.Put)
+		if !ok || len(put.Record.Value) == 0 || items[i].large() {
+			continue
+		}
+		copied := *put
+		copied.Record.Value = bytes.Clone(put.Record.Value)
+		items[i].message = &copied
+	}
 }
 
 // offer adds an item, unless its queue is full or the inbox is closed, and
@@ -252,12 +276,15 @@ func (b *inbox) gatherSmall(turn []item) []item {
 			continue
 		}
 		skipped = 0
+		charged := 0
 		for share := 0; share < maxShare && q.head < len(q.items); {
 			it := l.pop(q)
 			share += units(it.message)
 			total += units(it.message)
+			charged += it.charged
 			turn = append(turn, it)
 		}
+		q.source.Discharge(charged)
 		l.leave(q)
 	}
 	return turn
@@ -280,6 +307,7 @@ func (b *inbox) gatherLarge(turn []item, room bool) []item {
 		}
 		skipped = 0
 		total += next.cost()
+		q.source.Discharge(next.charged)
 		turn = append(turn, l.pop(q))
 		l.leave(q)
 	}
@@ -305,6 +333,7 @@ func (b *inbox) giveBack(items []item) {
 		q.head--
 		q.items[q.head] = it
 		l.count(q, &it, +1)
+		it.source.ChargeAgain(it.charged)
 		l.join(q)
 	}
 	b.filled.Signal() // it may have drained before it was in line again
@@ -322,6 +351,7 @@ func (b *inbox) demote(items []item) {
 		}
 		l := b.lineOf(it)
 		l.add(l.queue(it.source), *it)
+		it.source.ChargeAgain(it.charged)
 	}
 	b.filled.Signal()
 }
@@ -337,6 +367,7 @@ func (b *inbox) forget(from source) {
 		}
 		for i := q.head; i < len(q.items); i++ {
 			l.count(q, &q.items[i], -1)
+			from.Discharge(q.items[i].charged)
 		}
 		if q.turn != nil {
 			l.turns.Remove(q.turn)

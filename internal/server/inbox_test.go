@@ -23,7 +23,11 @@ type fakeSource struct {
 	id        uint64
 	congested atomic.Bool
 	bulk      atomic.Bool // congested with large answers
+	charged   atomic.Int64
 }
+
+func (s *fakeSource) Discharge(n int)   { s.charged.Add(-int64(n)) }
+func (s *fakeSource) ChargeAgain(n int) { s.charged.Add(int64(n)) }
 
 func (s *fakeSource) ID() uint64      { return s.id }
 func (s *fakeSource) Congested() bool { return s.congested.Load() }
@@ -427,5 +431,63 @@ func TestInboxShared(t *testing.T) {
 	putting.Wait()
 	if n := b.len(); n != 0 {
 		t.Errorf("%d are left", n)
+	}
+}
+
+// TestInboxDischargesWhatItLetsGo: what was charged for an item is given back
+// when it is taken, or its session ends, and is charged again when it comes back.
+func TestInboxDischargesWhatItLetsGo(t *testing.T) {
+	const each = 10
+	b, one := newInbox(), &fakeSource{id: 1}
+	charged := func(items []item) []item {
+		for i := range items {
+			items[i].charged = each
+			one.charged.Add(each)
+		}
+		return items
+	}
+	expect := func(what string, items int) {
+		t.Helper()
+		if got := one.charged.Load(); got != int64(items*each) {
+			t.Errorf("%s: %d are charged, want %d", what, got, items*each)
+		}
+	}
+	b.put(one, charged(append(some(one, 0, 3), values(one, 3, 2, maxBulkTurn)...)))
+	expect("put", 5)
+	taken, _ := b.take(nil, always) // all small ones, and one large one
+	expect("taken", 1)
+	b.giveBack(taken[1:])
+	expect("given back", 4)
+	taken, _ = b.take(nil, always)
+	expect("taken again", 0)
+	b.demote(taken[:2])
+	expect("demoted", 2)
+	b.forget(one)
+	expect("forgotten", 0)
+}
+
+// TestSmallValuesThatWaitAreTheirOwn: those that wait behind others, or for a
+// congested peer, keep nothing alive that was read with them.
+func TestSmallValuesThatWaitAreTheirOwn(t *testing.T) {
+	b, one, slow := newInbox(), &fakeSource{id: 1}, &fakeSource{id: 2}
+	slow.congested.Store(true)
+	chunk := []byte("value")
+	put := func(s *fakeSource) {
+		it := some(s, 0, 1)
+		it[0].message = &abd.Put{Key: "k", Record: abd.Record{Value: chunk}}
+		b.put(s, it)
+	}
+	put(one)
+	put(one)
+	put(slow)
+	slow.congested.Store(false)
+	items, _ := b.take(nil, always)
+	clear(chunk)
+	var got []string
+	for _, it := range items {
+		got = append(got, string(it.message.(*abd.Put).Record.Value))
+	}
+	if want := []string{"\x00\x00\x00\x00\x00", "value", "value"}; !slices.Equal(got, want) {
+		t.Errorf("after what was read is used again: %q, want %q", got, want)
 	}
 }

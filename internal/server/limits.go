@@ -18,6 +18,9 @@ const (
 	// maxBulkTurn is how many bytes of large items the loop takes at a time,
 	// beside small ones, and at least one item.
 	maxBulkTurn = 1 << 20
+	// itemCost is about what a waiting message costs beyond its frame: decoded,
+	// and with its place in the queue.
+	itemCost = 256
 	// keysPerUnit is how many keys of a list make a unit.
 	keysPerUnit = 32
 	// itemBytes is about what a key in a page costs.
@@ -44,6 +47,12 @@ const (
 	// denialLogEvery is the least time between two lines in the log about
 	// messages that their sender's role doesn't allow.
 	denialLogEvery = time.Second
+	// blockRate is how many nanoseconds of waiting there are for each that is
+	// recorded while the profile of blocking is taken, and mutexFraction the same
+	// for waits for mutexes, in events; maxProfile is how long they may be taken.
+	blockRate     = 10_000
+	mutexFraction = 5
+	maxProfile    = 10 * time.Minute
 	// shutdownGrace bounds how long the metrics listener may take to close.
 	shutdownGrace = time.Second
 )

@@ -54,6 +54,20 @@ func newMetrics(s *Server) *metrics {
 			Name: "atoll_mail_dropped_total",
 			Help: "Messages for tasks that found no room in their mailbox.",
 		}, func() float64 { return float64(s.runtime.Stats().MailDropped) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "atoll_connections_refused_total",
+			Help: "Connections that were turned away because there were too many, or no memory for another.",
+		}, func() float64 { return float64(s.transport.Stats().Refused) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "atoll_connections_evicted_total",
+			Help: "Connections of clients that were closed because there was no memory left for all and they had the most.",
+		}, func() float64 { return float64(s.transport.Stats().Evicted) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "atoll_connection_memory_refused_total",
+			Help: "How often a connection got no more memory because it had more than its share.",
+		}, func() float64 { return float64(s.transport.Stats().OverBudget) }),
+		gauge("atoll_connections", "Connections with clients and other nodes.", func() float64 { return float64(s.transport.Stats().Sessions) }),
+		gauge("atoll_connection_memory_bytes", "What all connections are counted to cost in memory.", func() float64 { return float64(s.transport.Stats().Memory) }),
 		gauge("atoll_inbox_messages", "Messages that wait for the loop.", func() float64 { return float64(s.inbox.len()) }),
 		gauge("atoll_held_answers", "Answers that wait for the disk.", func() float64 { return float64(s.held.len()) }),
 		gauge("atoll_disk_full", "1 while writes are refused for want of space.", func() float64 { return number(s.store.Condition().Full != nil) }),

@@ -34,6 +34,9 @@ type Config struct {
 	// (/metrics), checks of whether the node lives (/livez) and does all of
 	// its work (/healthz), and profiles (/debug/pprof/). Empty: none.
 	Metrics string
+	// Memory is how many bytes all connections together may cost, as far as
+	// peers decide about it (transport.Config). Default: the transport's.
+	Memory int
 	// Store sizes the node's store; the zero value takes the store's
 	// defaults. Dir, Log and ObserveSync are the server's to set.
 	Store store.Config
@@ -176,6 +179,7 @@ func (s *Server) listen(cfg Config) (err error) {
 		Listen:            listen,
 		Addresses:         addresses(cfg.Folder.Cluster),
 		StatelessResetKey: cfg.Folder.StatelessResetKey(),
+		Memory:            cfg.Memory,
 		Handler:           (*handler)(s),
 		Log:               cfg.Log,
 	})
@@ -340,14 +344,14 @@ type handler Server
 
 // Messages leaves requests for the loop, and gives answers of other nodes to
 // those who wait for them: what the sender's role allows. It waits while the
-// inbox is full.
+// inbox is full. What waits is charged to the session.
 func (h *handler) Messages(session *transport.Session, in []transport.Incoming) {
 	role := session.Peer().Role
 	var from source = session
 	if isNode(session) {
 		from = otherNode{session}
 	}
-	items := make([]item, 0, len(in))
+	items, charged := make([]item, 0, len(in)), 0
 	for _, m := range in {
 		if !h.senders(m.Message).has(role) {
 			(*Server)(h).deny(session, m)
@@ -357,15 +361,19 @@ func (h *handler) Messages(session *transport.Session, in []transport.Incoming) 
 			h.runtime.Deliver(session.Node(), m.Conversation, m.Message)
 			continue
 		}
+		cost := itemCost + m.Size
+		charged += cost
 		items = append(items, item{
 			source:  from,
 			from:    env.Address{Node: session.Node(), Session: session.ID(), Conversation: m.Conversation},
 			message: m.Message,
+			charged: cost,
 		})
 	}
-	if len(items) > 0 {
-		h.inbox.put(from, items)
+	if len(items) == 0 || session.Charge(charged) != nil {
+		return // where there was no memory left for them, the session is over
 	}
+	h.inbox.put(from, items)
 }
 
 func (h *handler) Up(session *transport.Session) {

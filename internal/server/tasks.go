@@ -58,6 +58,12 @@ func (self) Congested() bool { return false }
 // BulkCongested is false, too.
 func (self) BulkCongested() bool { return false }
 
+// Discharge does nothing: what the node asks itself is no peer's cost.
+func (self) Discharge(int) {}
+
+// ChargeAgain does nothing, too.
+func (self) ChargeAgain(int) {}
+
 // otherNode is a session with another node.
 type otherNode struct{ *transport.Session }
 

@@ -21,6 +21,7 @@ var errCrowded = errors.New("too many connections")
 // handshake costs this side a signature; a stranger, one packet.
 type door struct {
 	limit    int64 // connections, unfinished ones included; nodeReserve more for nodes
+	budget   *budget
 	log      *slog.Logger
 	counters *counters
 
@@ -55,12 +56,19 @@ func (o *occasional) allow() (unlogged int64, ok bool) {
 
 // A guest is a connection that came in, from its first packet to its end.
 type guest struct {
-	door   *door
-	host   netip.Addr
-	proven atomic.Bool
+	door    *door
+	host    netip.Addr
+	account *account
+	proven  atomic.Bool
 }
 
 type guestKey struct{}
+
+// guestOf returns the guest that a connection is, nil if this side dialed it.
+func guestOf(conn *quic.Conn) *guest {
+	g, _ := conn.Context().Value(guestKey{}).(*guest)
+	return g
+}
 
 // enter is called with the first packet of each connection that comes in. QUIC
 // ends the context together with the connection.
@@ -71,10 +79,17 @@ func (d *door) enter(ctx context.Context, info *quic.ClientInfo) (context.Contex
 		d.turnAway(info.RemoteAddr)
 		return nil, errCrowded
 	}
+	if g.account = d.budget.open(); g.account == nil {
+		d.inside.Add(-1)
+		d.end(g.host)
+		d.turnAway(info.RemoteAddr)
+		return nil, errCrowded
+	}
 	d.departure.Add(1)
 	context.AfterFunc(ctx, func() {
 		defer d.departure.Done()
 		d.inside.Add(-1)
+		g.account.gone()
 		if g.prove() {
 			d.failed(info.RemoteAddr, context.Cause(ctx))
 		}
@@ -82,13 +97,21 @@ func (d *door) enter(ctx context.Context, info *quic.ClientInfo) (context.Contex
 	return context.WithValue(ctx, guestKey{}, g), nil
 }
 
+// widen is QUIC's question whether more of a connection may be unread. QUIC
+// holds locks meanwhile: nothing may be asked of the connection but its context.
+func (d *door) widen(conn *quic.Conn, bytes uint64) bool {
+	g := guestOf(conn)
+	return g == nil || g.account.tryWindow(int(bytes))
+}
+
 // turnAway counts and logs a connection that is one too many.
 func (d *door) turnAway(remote net.Addr) {
 	d.counters.refused.Add(1)
 	if unlogged, ok := d.crowded.allow(); ok {
+		memory, _ := d.budget.used()
 		d.log.Warn("a connection was turned away, there are too many", "remote", remote.String(),
 			"connections", d.inside.Load(), "most", d.limit, "unproven", d.unproven.Load(), "most_unproven", maxHandshakes,
-			"most_unproven_of_a_host", maxHandshakesPerHost, "unlogged", unlogged)
+			"most_unproven_of_a_host", maxHandshakesPerHost, "memory", memory, "most_memory", d.budget.limit, "unlogged", unlogged)
 	}
 }
 
@@ -210,10 +233,13 @@ func (t *Transport) greet(conn *quic.Conn) {
 		l.closeBad(err)
 		return // the door tells of it
 	}
-	if g, ok := conn.Context().Value(guestKey{}).(*guest); ok {
+	if g := guestOf(conn); g != nil {
 		g.prove()
+		l.account = g.account
 	}
-	t.register(l)
+	if _, err := t.register(l); err != nil {
+		t.log.Debug("no session", "peer", l.peer.String(), "remote", l.conn.RemoteAddr().String(), "err", err)
+	}
 }
 
 // hear waits for the stream and hello of a connection that came in, and

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -82,6 +83,11 @@ func (s *Session) addBulk(f bulkFrame) error {
 		s.t.bulk.put(f.bytes)
 		return err
 	}
+	if err := s.account.take(cap(f.bytes), false); err != nil {
+		s.t.bulk.put(f.bytes)
+		s.t.counters.queueFull.Add(1)
+		return fmt.Errorf("%w: %w", ErrQueueFull, err)
+	}
 	l := &s.out.bulk
 	l.frames = append(l.frames, f)
 	l.bytes += len(f.bytes)
@@ -111,6 +117,7 @@ func (s *Session) writeBulk() {
 		c.writes.Add(1)
 		c.bulkOut.Add(1)
 		c.bytesOut.Add(uint64(len(f.bytes)))
+		s.wrote()
 		if err := l.deadline.writeAll(l.stream, f.bytes); err != nil {
 			s.writeFailed(err)
 			return
@@ -149,6 +156,7 @@ func (s *Session) bulkWritten() (bulkFrame, bool) {
 	}
 	next, ok := s.nextBulk()
 	s.out.Unlock()
+	s.account.give(cap(done.bytes))
 	s.t.bulk.put(done.bytes)
 	if d, is := s.t.cfg.Handler.(Drainer); is && drained {
 		d.Drained(s)
@@ -160,7 +168,7 @@ func (s *Session) bulkWritten() (bulkFrame, bool) {
 func (s *Session) readBulk() {
 	stream, err := s.conn.AcceptUniStream(s.conn.Context())
 	if err == nil {
-		err = s.read(stream, frameReader{next: minChunk, trust: bulkChunk}, &s.t.counters.bulkIn)
+		err = s.read(stream, frameReader{next: minChunk, trust: bulkChunk, account: s.account}, &s.t.counters.bulkIn)
 	}
 	s.finish(err)
 }
@@ -178,7 +186,9 @@ func (p *bulkPool) encode(conversation uint64, m env.Message, room int) ([]byte,
 	}
 	defer p.encoders.Put(e)
 	var b []byte
-	if kept, ok := p.buffers.Get().(*[]byte); ok && cap(*kept) >= room {
+	// One that is far larger would be charged to a session that has no use
+	// for it.
+	if kept, ok := p.buffers.Get().(*[]byte); ok && cap(*kept) >= room && cap(*kept) <= 2*room+bulkStep {
 		b = *kept
 	} else {
 		b = make([]byte, 0, (room+bulkStep-1)/bulkStep*bulkStep)

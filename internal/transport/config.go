@@ -48,6 +48,10 @@ type Config struct {
 	// MaxIncoming is how many connections may come in; nodes have some places
 	// more. 0: DefaultMaxIncoming.
 	MaxIncoming int
+	// Memory is how many bytes all connections together may cost, as far as
+	// peers decide about it; see the package doc. 0: DefaultMemory. The least is
+	// 16 MiB.
+	Memory int
 	// StallTimeout is how long a peer may take nothing of what waits for it.
 	// It is noticed after half of that at the earliest. 0:
 	// DefaultStallTimeout.
@@ -76,9 +80,8 @@ type Handler interface {
 // Drainer is a Handler that asks sessions whether they are Congested or
 // BulkCongested.
 type Drainer interface {
-	// Drained reports that a session no longer is. It is called on one of the
-	// session's writers and must not block. When the session ends instead,
-	// Down says so.
+	// Drained reports that a session no longer is, perhaps because it ends. It is
+	// called by whoever took or ended it, and must not block.
 	Drained(s *Session)
 }
 
@@ -88,6 +91,8 @@ type Incoming struct {
 	Conversation uint64
 	// Message is immutable, and may be kept.
 	Message env.Message
+	// Size is that of the frame that it came in, in bytes.
+	Size int
 }
 
 // validated returns c with its defaults, or what is wrong with it.
@@ -111,6 +116,8 @@ func (c Config) validated() (Config, error) {
 			c.Self, c.Cluster, certificate, certificate.Cluster)
 	case c.Self == "" && len(c.Listen) > 0:
 		return c, errors.New("transport: only a node may listen")
+	case c.Memory != 0 && c.Memory < leastMemory:
+		return c, fmt.Errorf("transport: %d bytes of memory for connections, at least %d are needed", c.Memory, leastMemory)
 	case c.MaxPending < 0 || c.MaxPendingClient < 0 || c.MaxBulk < 0 || c.MaxBulkClient < 0 || c.MaxIncoming < 0 || c.StallTimeout < 0:
 		return c, fmt.Errorf("transport: negative limit (MaxPending %d, MaxPendingClient %d, MaxBulk %d, MaxBulkClient %d, MaxIncoming %d, StallTimeout %v)",
 			c.MaxPending, c.MaxPendingClient, c.MaxBulk, c.MaxBulkClient, c.MaxIncoming, c.StallTimeout)
@@ -127,7 +134,7 @@ func (c Config) validated() (Config, error) {
 	}{
 		{&c.MaxPending, DefaultMaxPending}, {&c.MaxPendingClient, DefaultMaxPendingClient},
 		{&c.MaxBulk, DefaultMaxBulk}, {&c.MaxBulkClient, DefaultMaxBulkClient},
-		{&c.MaxIncoming, DefaultMaxIncoming},
+		{&c.MaxIncoming, DefaultMaxIncoming}, {&c.Memory, DefaultMemory},
 	} {
 		if *l.limit == 0 {
 			*l.limit = l.standard

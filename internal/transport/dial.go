@@ -24,7 +24,7 @@ func (t *Transport) DialAddress(ctx context.Context, address string) (*Session, 
 	if err != nil {
 		return nil, err
 	}
-	return t.established(l)
+	return t.register(l)
 }
 
 // dialNode makes a session with a node at one of its addresses.
@@ -40,16 +40,7 @@ func (t *Transport) dialNode(ctx context.Context, node quorum.NodeID) (*Session,
 	if err != nil {
 		return nil, err
 	}
-	return t.established(l)
-}
-
-// established makes a session of a link that was dialed.
-func (t *Transport) established(l *link) (*Session, error) {
-	s := t.register(l)
-	if s == nil {
-		return nil, ErrClosed
-	}
-	return s, nil
+	return t.register(l)
 }
 
 // scope returns a context that ends with ctx and with the transport.
@@ -181,7 +172,13 @@ func (t *Transport) dial(ctx context.Context, to netip.AddrPort, address string,
 	if err != nil {
 		return nil, explainDial(err)
 	}
-	l := &link{conn: conn, dialed: true}
+	l := &link{conn: conn, dialed: true, account: t.budget.open()}
+	if l.account == nil {
+		err := t.budget.full()
+		l.close(CodeOverBudget, err.Error())
+		return nil, err
+	}
+	context.AfterFunc(conn.Context(), l.account.gone)
 	stop := context.AfterFunc(ctx, func() { l.close(CodeDuplicate, "another address was faster") })
 	err = t.introduce(l, address, want)
 	if !stop() {

@@ -60,6 +60,14 @@
 // in [Config]. Nobody ever waits for a peer: Queue, Flush and Send don't block
 // on the network.
 //
+// All connections together share a budget of memory, Config.Memory: each has an
+// account in it, for what has come of frames, what the Handler keeps of them
+// (Session.Charge), what waits to be sent, what QUIC may hold unread, and for the
+// connection itself. When it is used up, the client that has the most makes room
+// for those that have less than their share: its session is closed with
+// CodeOverBudget. Nodes have a part that no client can use. See budget.go, and
+// docs/adr/0015-one-budget.md for what isn't in it.
+//
 // What a peer sends is checked before it is believed: the length of a frame
 // against wire.MaxFrame before space is made for it, and space grows with the
 // bytes that have come, not with those that were announced. A frame that
@@ -70,7 +78,8 @@
 //
 // A peer that closes is noticed at once, and so is one that was restarted, by
 // the first message sent to it (this needs its StatelessResetKey). A peer that
-// vanished, or whose process was killed, is noticed after [IdleTimeout]: UDP
+// vanished, or whose process was killed, is noticed after [IdleTimeout], and by
+// a client that sends it nothing within [ClientIdleTimeout]: UDP
 // tells nothing of a closed port. Until then messages to it are accepted and
 // lost. 0-RTT is never used: it can be replayed.
 //

@@ -20,6 +20,7 @@ type arrivals struct {
 func newArrivals(t *testing.T) *arrivals {
 	a := &arrivals{t: t}
 	a.door.limit, a.door.log, a.door.counters = DefaultMaxIncoming, slog.New(slog.DiscardHandler), new(counters)
+	a.door.budget = newBudget(DefaultMemory, a.door.log, a.door.counters)
 	return a
 }
 
@@ -71,6 +72,9 @@ func TestOneHostTakesItsShare(t *testing.T) {
 	leaveThree()
 	leave()
 	a.door.departure.Wait()
+	if all, _ := a.door.budget.used(); all != 0 {
+		t.Errorf("all have left, and %d bytes are counted", all)
+	}
 	if n := len(a.door.mu.hosts); n != 0 || a.door.unproven.Load() != 0 || a.door.inside.Load() != 0 {
 		t.Errorf("all have left, and %d hosts, %d unfinished, %d in all are counted", n, a.door.unproven.Load(), a.door.inside.Load())
 	}

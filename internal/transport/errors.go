@@ -98,11 +98,28 @@ const (
 	CodeStalled
 	// CodeDuplicate: another session with the same peer is used.
 	CodeDuplicate
-	// CodeSilent: the peer didn't say hello in time.
+	// CodeSilent: the peer didn't say hello in time, or gave no sign of life.
 	CodeSilent
 	// CodeUnwanted: the side that closes has no more use for the peer.
 	CodeUnwanted
+	// CodeOverBudget: the side that closes has no memory left for all of its
+	// connections, and this one has more than its share.
+	CodeOverBudget
 )
+
+// OverBudgetError says that a session gets no more memory, or has to go.
+type OverBudgetError struct {
+	// Bytes is what the session has, Limit what all may have.
+	Bytes, Limit int
+	// Connections is how many there are.
+	Connections int
+}
+
+// Error says how much there is and how much the session has.
+func (e *OverBudgetError) Error() string {
+	return fmt.Sprintf("out of memory for connections: this one has %d KiB of the %d MiB for all %d",
+		e.Bytes>>10, e.Limit>>20, e.Connections)
+}
 
 // ClosedError says who closed a session and why.
 type ClosedError struct {
@@ -164,7 +181,7 @@ func explain(err error) error {
 	case errors.As(err, &reset):
 		return &worded{"the peer was restarted", err}
 	case errors.As(err, &idle):
-		return &worded{fmt.Sprintf("no sign of life for %v", IdleTimeout), err}
+		return &worded{"no sign of life", err}
 	case errors.As(err, &handshake):
 		return &worded{fmt.Sprintf("the handshake did not end within %v", 2*HandshakeTimeout), err}
 	case errors.As(err, &transport) && transport.ErrorCode == quic.ConnectionRefused:

@@ -38,6 +38,18 @@ const (
 	// IP address, or one /64 of IPv6: a host that begins and never finishes
 	// leaves room for the others.
 	maxHandshakesPerHost = maxHandshakes / 2
+	// DefaultMemory is what all connections together may cost, see budget. A
+	// nodePart'th of it is reserved for nodes, and a leavingPart'th is left free
+	// for what those have that are being closed to make room.
+	DefaultMemory = 4 << 30
+	nodePart      = 4
+	leavingPart   = 8
+	// leastMemory is the least that may be set: less would be no use to anybody.
+	leastMemory = 16 << 20
+	// connectionCost is about what an idle connection takes, with what QUIC may
+	// hold unread at first; freeBuffer is how much of its buffers is in that.
+	connectionCost = 128 << 10
+	freeBuffer     = 4 << 10
 	// maxPeers is how many nodes are dialed and remembered. A cluster's
 	// members and those that it is moving to are far fewer.
 	maxPeers = 1024
@@ -64,9 +76,9 @@ const (
 	minChunk = 4 << 10
 	maxChunk = 64 << 10
 	minRead  = 512
-	// keepIncoming is how many slots for decoded messages a session keeps
-	// between two reads.
-	keepIncoming = 512
+	// maxIncoming is how many decoded messages the handler gets at once: of a
+	// full chunk of the smallest, all would be two megabytes.
+	maxIncoming = 512
 )
 
 // Times.
@@ -83,14 +95,17 @@ const (
 	// IdleTimeout is how long a peer may be silent before it counts as gone.
 	// QUIC doesn't allow less.
 	IdleTimeout = 5 * time.Second
-	// ClientKeepAlive is KeepAlive for clients, of whom there may be ten
-	// thousand, each connected with all nodes. It is about the longest that
-	// IdleTimeout allows. (With a longer IdleTimeout they would cost less, and
-	// stand still longer when a path begins to drop large packets.)
-	ClientKeepAlive = 2400 * time.Millisecond
+	// ClientKeepAlive and ClientIdleTimeout are the same for clients, of whom
+	// there may be ten thousand, each connected with all nodes. A client that
+	// waits for something notices silence after IdleTimeout nevertheless (see
+	// silence), in which it looks silenceLooks times. Clients that are idle find
+	// out that a node was restarted within ClientKeepAlive, not all at once.
+	ClientKeepAlive   = 12 * time.Second
+	ClientIdleTimeout = 30 * time.Second
+	silenceLooks      = 5
 	// DefaultStallTimeout is how long a peer may take nothing of what waits
-	// for it, unless Config says otherwise. A peer that takes nothing and is
-	// gone is noticed earlier, after IdleTimeout.
+	// for it, unless Config says otherwise. A node that is gone is noticed
+	// earlier, after IdleTimeout.
 	DefaultStallTimeout = 10 * time.Second
 	// DialStagger is the head start of each address over the next one.
 	DialStagger = 50 * time.Millisecond
@@ -111,7 +126,8 @@ const (
 )
 
 // What of a connection may be on its way or unread, in bytes; QUIC goes from
-// the first to the second as the path needs it. Two streams come in at most,
+// the first to the second as the path needs it and, where connections come in,
+// the budget allows: so they begin with little there. Two streams come in at most,
 // and a connection's window always exceeds that of the one for large frames,
 // so that small frames have room even while nobody reads those.
 const (
@@ -119,6 +135,9 @@ const (
 	maxStreamWindow     = 6 << 20
 	connectionWindow    = 768 << 10
 	maxConnectionWindow = 15 << 20
+
+	acceptedStreamWindow     = 32 << 10
+	acceptedConnectionWindow = 48 << 10
 	// packetSize is what packets begin with, the least that a path must carry
 	// for QUIC. More is tried out later. (quic-go's own 1280 doesn't get
 	// through a path for IP packets of 1280 bytes, as tunnels often are.)
@@ -146,15 +165,20 @@ func dialerConfig(client bool) *quic.Config {
 	c := quicConfig()
 	c.KeepAlivePeriod = KeepAlive
 	if client {
-		c.KeepAlivePeriod = ClientKeepAlive
+		c.KeepAlivePeriod, c.MaxIdleTimeout = ClientKeepAlive, ClientIdleTimeout
 	}
 	c.MaxIncomingStreams = -1
 	return c
 }
 
-// acceptorConfig is for connections that come in.
-func acceptorConfig() *quic.Config {
+// acceptorConfig is for connections that come in. widen is asked whether more of
+// one may be unread.
+func acceptorConfig(widen func(*quic.Conn, uint64) bool) *quic.Config {
 	c := quicConfig()
+	c.InitialStreamReceiveWindow = acceptedStreamWindow
+	c.InitialConnectionReceiveWindow = acceptedConnectionWindow
+	c.AllowConnectionWindowIncrease = widen
 	c.MaxIncomingStreams = 1
+	c.MaxIdleTimeout = ClientIdleTimeout // nodes ask for less, and get it
 	return c
 }

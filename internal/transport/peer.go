@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"atoll/env"
+	"atoll/internal/identity"
 	"atoll/quorum"
 )
 
@@ -246,26 +247,28 @@ func backoff(attempt int) time.Duration {
 
 // register makes a link a session, and starts it. A node that this side dials
 // twice gets one session: the second link is closed and the first session is
-// returned. It returns nil when the transport is closed.
-func (t *Transport) register(l *link) *Session {
-	s, existing := t.enlist(l)
-	switch {
-	case existing != nil:
+// returned. The error is ErrClosed when the transport is closed, or an
+// *OverBudgetError when there is no memory for another session.
+func (t *Transport) register(l *link) (*Session, error) {
+	s, err := t.enlist(l)
+	if err != nil {
+		l.close(closeCode(err))
+		return nil, err
+	}
+	if s.conn != l.conn {
 		l.close(CodeDuplicate, "there is a session already")
-		return existing
-	case s == nil:
-		l.close(CodeShutdown, shutdownText)
-		return nil
+		return s, nil
 	}
 	t.log.Debug("session", "id", s.id, "peer", s.peer.String(), "remote", s.Remote(), "dialed", s.dialed)
-	return s
+	return s, nil
 }
 
-func (t *Transport) enlist(l *link) (s, existing *Session) {
+// enlist returns the session that a link has become, or that there was already.
+func (t *Transport) enlist(l *link) (*Session, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.mu.closed {
-		return nil, nil
+		return nil, &ClosedError{Code: CodeShutdown, Text: shutdownText}
 	}
 	var p *peer
 	if node := l.peer.Node; node != "" {
@@ -276,12 +279,15 @@ func (t *Transport) enlist(l *link) (s, existing *Session) {
 		}
 		for _, other := range p.live {
 			if l.dialed && other.dialed {
-				return nil, other
+				return other, nil
 			}
 		}
 	}
+	s := newSession(t, l, t.mu.lastSession+1)
+	if err := s.account.keep(s.peer, s.peer.Role == identity.RoleNode, s.evict); err != nil {
+		return nil, err
+	}
 	t.mu.lastSession++
-	s = newSession(t, l, t.mu.lastSession)
 	t.mu.sessions[s.id] = s
 	if p != nil {
 		p.live = append(p.live, s)

@@ -22,19 +22,18 @@ func (s *Session) read(stream io.Reader, frames frameReader, count *atomic.Uint6
 		n, err := frames.fill(stream)
 		c.reads.Add(1)
 		c.bytesIn.Add(uint64(n))
-		var bad error
-		in, bad = s.decode(&frames, &decoder, in[:0])
-		if len(in) > 0 {
-			count.Add(uint64(len(in)))
-			s.t.cfg.Handler.Messages(s, in)
-			clear(in)
-			if cap(in) > keepIncoming {
-				in = nil
+		for more := true; more; {
+			var bad error
+			in, more, bad = s.decode(&frames, &decoder, in[:0])
+			if len(in) > 0 {
+				count.Add(uint64(len(in)))
+				s.t.cfg.Handler.Messages(s, in)
+				clear(in)
 			}
-		}
-		if bad != nil {
-			c.badFrames.Add(1)
-			return &frameError{bad}
+			if bad != nil {
+				c.badFrames.Add(1)
+				return &frameError{bad}
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			return &ClosedError{Remote: true, Text: "end of the stream"}
@@ -45,13 +44,14 @@ func (s *Session) read(stream io.Reader, frames frameReader, count *atomic.Uint6
 	}
 }
 
-// decode appends the messages of all frames that have come whole. An error
-// means that the rest of the stream can't be trusted.
-func (s *Session) decode(frames *frameReader, d *wire.Decoder, in []Incoming) ([]Incoming, error) {
-	for {
+// decode appends the messages of the frames that have come whole, maxIncoming at
+// most, and reports whether there may be more. An error means that the rest of
+// the stream can't be trusted.
+func (s *Session) decode(frames *frameReader, d *wire.Decoder, in []Incoming) (_ []Incoming, more bool, _ error) {
+	for len(in) < maxIncoming {
 		body, err := frames.body()
 		if body == nil || err != nil {
-			return in, err
+			return in, false, err
 		}
 		conversation, m, err := d.DecodeFrame(body)
 		if unknown, ok := errors.AsType[*wire.UnknownKindError](err); ok {
@@ -59,13 +59,14 @@ func (s *Session) decode(frames *frameReader, d *wire.Decoder, in []Incoming) ([
 			continue
 		}
 		if err != nil {
-			return in, err
+			return in, false, err
 		}
 		if _, ok := m.(*wire.Hello); ok {
-			return in, errors.New("a second hello")
+			return in, false, errors.New("a second hello")
 		}
-		in = append(in, Incoming{Conversation: conversation, Message: m})
+		in = append(in, Incoming{Conversation: conversation, Message: m, Size: wire.HeaderSize + len(body)})
 	}
+	return in, true, nil
 }
 
 // refuse answers a message of a kind that this build doesn't know: the sender
@@ -95,11 +96,15 @@ type frameReader struct {
 	next       int // size of the next chunk
 	reads      int // into this chunk
 	trust      int // how much room is made for a frame of which little has come
+	account    *account
+	charged    int // of the chunk, to the account
 }
 
 // fill reads once.
 func (f *frameReader) fill(r io.Reader) (int, error) {
-	f.makeRoom()
+	if err := f.makeRoom(); err != nil {
+		return 0, err
+	}
 	n, err := r.Read(f.chunk[f.end:])
 	f.end += n
 	f.reads++
@@ -107,16 +112,16 @@ func (f *frameReader) fill(r io.Reader) (int, error) {
 }
 
 // makeRoom sees to it that the chunk has room for a read, and for the frame
-// that has begun.
-func (f *frameReader) makeRoom() {
+// that has begun, and that the account can pay for it.
+func (f *frameReader) makeRoom() error {
 	have, free, whole := f.end-f.start, len(f.chunk)-f.end, f.whole()
 	switch {
 	case have == 0 && free >= minRead:
-		return
+		return nil
 	case have > 0 && free > 0 && f.start+whole <= len(f.chunk):
-		return // the rest of the frame fits
+		return nil // the rest of the frame fits
 	case have > 0 && free > 0 && f.start == 0:
-		return // it doesn't, and the chunk that has begun with it gets filled first
+		return nil // it doesn't, and the chunk that has begun with it gets filled first
 	}
 	switch {
 	case f.reads == 1:
@@ -130,9 +135,15 @@ func (f *frameReader) makeRoom() {
 		// room grows with what has come.
 		size = min(whole, max(maxChunk, f.trust, 4*have))
 	}
+	if f.account != nil {
+		if err := f.account.change(&f.charged, size-freeBuffer); err != nil {
+			return err
+		}
+	}
 	chunk := make([]byte, size)
 	copy(chunk, f.chunk[f.start:f.end])
 	f.chunk, f.start, f.end, f.reads = chunk, 0, have, 0
+	return nil
 }
 
 // whole is the size of the frame that has begun, or of as much as is known.

@@ -24,11 +24,12 @@ const (
 
 // A link is a connection on its way to be a session: who is there is known.
 type link struct {
-	conn   *quic.Conn
-	stream *quic.Stream
-	peer   identity.Peer
-	dialed bool // by this side
-	bulk   bool // the peer takes large frames on a stream of their own
+	conn    *quic.Conn
+	stream  *quic.Stream
+	peer    identity.Peer
+	account *account // of the memory that it costs
+	dialed  bool     // by this side
+	bulk    bool     // the peer takes large frames on a stream of their own
 }
 
 // close closes the connection and tells the peer why.
@@ -50,6 +51,8 @@ type Session struct {
 	limit     int // of bytes that are pending or being written
 	bulkLimit int // the same of large frames
 	born      time.Time
+
+	silence *silence // nil: QUIC's own is enough
 
 	ready chan struct{}  // holds a token when the writer has something to do
 	over  chan struct{}  // closed when Send no longer uses the session
@@ -89,7 +92,8 @@ func (s *Session) Remote() string { return s.conn.RemoteAddr().String() }
 // has gathered. A frame of more than BulkAbove bytes waits on its own, and
 // leaves at once; what was queued before or after may arrive earlier or later.
 //
-// The error is ErrQueueFull, or wraps ErrClosed when the session is over, or
+// The error wraps ErrQueueFull (an *OverBudgetError as well, when it isn't for
+// this session's own limit), or ErrClosed when the session is over, or
 // says why m can't be encoded (a *wire.LimitError when it is too large); then
 // nothing was queued and the session is as it was. No error doesn't mean that
 // m arrives.
@@ -113,7 +117,7 @@ func (s *Session) queue(conversation uint64, m env.Message) (int, error) {
 		return 0, o.err
 	}
 	if o.pending == nil {
-		o.pending = s.t.buffers.get()
+		o.pending = s.lend()
 	}
 	before := len(o.pending.bytes)
 	if before+o.writing >= s.limit {
@@ -132,6 +136,11 @@ func (s *Session) queue(conversation uint64, m env.Message) (int, error) {
 		o.pending.bytes = b[:before]
 		s.t.counters.queueFull.Add(1)
 		return before, ErrQueueFull
+	}
+	if err := s.account.pay(&o.pending.charged, cap(b)-freeBuffer); err != nil {
+		// What has grown is let go; what was pending is still in the old one.
+		s.t.counters.queueFull.Add(1)
+		return before, fmt.Errorf("%w: %w", ErrQueueFull, err)
 	}
 	o.pending.bytes = b
 	o.pending.frames++
@@ -190,33 +199,68 @@ func (s *Session) Close(code Code, text string) {
 }
 
 // end refuses what is queued from now on, for the first reason that it is
-// given, and returns that.
+// given, and returns that. A handler that left the session alone because it was
+// congested is told that it no longer is: it may have the reader waiting, and
+// until that returns nobody says Down.
 func (s *Session) end(err error) error {
 	s.out.Lock()
-	defer s.out.Unlock()
-	if s.out.err == nil {
+	owed := false
+	if s.out.err == nil && err != nil {
 		s.out.err = err
+		owed = s.out.watched || s.out.bulk.watched
+		s.out.watched, s.out.bulk.watched = false, false
 	}
-	return s.out.err
+	err = s.out.err
+	s.out.Unlock()
+	if d, ok := s.t.cfg.Handler.(Drainer); ok && owed {
+		d.Drained(s)
+	}
+	return err
 }
 
 // run is the session's life, from Up to Down. It is the reader of small
 // frames.
 func (s *Session) run() {
 	done, stop := context.WithCancel(context.Background())
+	if s.silence != nil {
+		defer s.silence.stop()
+	}
 	s.work.Go(func() { s.write(done) })
 
 	s.t.cfg.Handler.Up(s)
 	if s.bulk {
 		s.work.Go(s.readBulk)
 	}
-	err := s.finish(s.read(s.stream, frameReader{next: minChunk}, &s.t.counters.smallIn))
+	err := s.finish(s.read(s.stream, frameReader{next: minChunk, account: s.account}, &s.t.counters.smallIn))
 	stop()
 	s.work.Wait()
 	s.t.remove(s)
 	s.t.log.Debug("session ended", "id", s.id, "peer", s.peer.String(), "remote", s.Remote(), "err", err)
 	s.t.cfg.Handler.Down(s, err)
+	s.account.close()
 }
+
+// evict ends the session to make room for others.
+func (s *Session) evict(why *OverBudgetError) { s.Close(CodeOverBudget, why.Error()) }
+
+// Charge counts n bytes of memory that a Handler keeps of what the peer sent,
+// until Discharge. When there is none left for all sessions, the one that has
+// the most is closed. If that would be this one, it is closed and gets an
+// *OverBudgetError, and the handler must let go what it wanted to keep. Charge
+// may wait for memory that comes free; it is for Handler.Messages.
+func (s *Session) Charge(n int) error {
+	err := s.account.take(n, true)
+	if err != nil {
+		s.finish(err)
+	}
+	return err
+}
+
+// ChargeAgain counts n bytes that were discharged, and are kept on after all.
+func (s *Session) ChargeAgain(n int) { s.account.charge(n) }
+
+// Discharge takes back what Charge counted.
+func (s *Session) Discharge(n int) { s.account.give(n) }
 
 // finish ends the session for what a reader returned, and returns why it ended,
 // which may be another reason that came first.
@@ -240,6 +284,9 @@ func sessionError(err error) error {
 func closeCode(err error) (Code, string) {
 	if c, ok := errors.AsType[*ClosedError](err); ok {
 		return c.Code, c.Text
+	}
+	if b, ok := errors.AsType[*OverBudgetError](err); ok {
+		return CodeOverBudget, b.Error()
 	}
 	if f, ok := errors.AsType[*frameError](err); ok {
 		return CodeBadFrame, f.Error()

@@ -130,7 +130,7 @@ func (t *Transport) listenOn(address string) ([]*socket, error) {
 	for _, addr := range addrs {
 		s, err := t.bind(addr)
 		if err == nil {
-			s.listener, err = s.quic.Listen(t.serverTLS, acceptorConfig())
+			s.listener, err = s.quic.Listen(t.serverTLS, acceptorConfig(t.door.widen))
 			if err != nil {
 				err = errors.Join(err, s.close())
 			}

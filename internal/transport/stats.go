@@ -25,6 +25,11 @@ type Stats struct {
 	Reads, Writes uint64
 	// QueueFull counts messages that were refused with ErrQueueFull.
 	QueueFull uint64
+	// Memory is what all connections are counted to cost now, in bytes, and
+	// MemoryClients what of it those of clients do. OverBudget counts what was
+	// refused for want of it, and Evicted sessions that were closed to make room.
+	Memory, MemoryClients int
+	OverBudget, Evicted   uint64
 	// BadFrames and Stalls count sessions that were closed for these reasons.
 	BadFrames, Stalls uint64
 	// Sessions is how many live now, Dialed and Accepted how many were made.
@@ -56,6 +61,7 @@ type counters struct {
 	bytesIn, bytesOut, smallIn, smallOut, reads, writes atomic.Uint64
 	bulkIn, bulkOut                                     atomic.Uint64
 	queueFull, badFrames, stalls                        atomic.Uint64
+	overBudget, evicted                                 atomic.Uint64
 	dialed, accepted, refused, handshakes               atomic.Uint64
 	dial                                                struct {
 		timeout, certificate, wrongNode, refused, other atomic.Uint64
@@ -68,6 +74,7 @@ func (t *Transport) Stats() Stats {
 	t.mu.RLock()
 	sessions := len(t.mu.sessions)
 	t.mu.RUnlock()
+	memory, clients := t.budget.used()
 	bulkIn, bulkOut := c.bulkIn.Load(), c.bulkOut.Load()
 	return Stats{
 		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
@@ -75,6 +82,7 @@ func (t *Transport) Stats() Stats {
 		BulkIn: bulkIn, BulkOut: bulkOut,
 		Reads: c.reads.Load(), Writes: c.writes.Load(),
 		QueueFull: c.queueFull.Load(), BadFrames: c.badFrames.Load(), Stalls: c.stalls.Load(),
+		Memory: memory, MemoryClients: clients, OverBudget: c.overBudget.Load(), Evicted: c.evicted.Load(),
 		Sessions: sessions, Dialed: c.dialed.Load(), Accepted: c.accepted.Load(),
 		Refused: c.refused.Load(), Handshakes: c.handshakes.Load(),
 		Dial: DialFailures{

@@ -25,6 +25,7 @@ type Transport struct {
 	cancel    context.CancelFunc
 	work      sync.WaitGroup // everything that was started, but for handshakes
 	door      door
+	budget    *budget
 	counters  counters
 	buffers   bufferPool
 	bulk      bulkPool
@@ -53,7 +54,8 @@ func New(c Config) (*Transport, error) {
 		clientTLS: withALPN(c.Credentials.ClientTLS()),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
-	t.door.limit, t.door.log, t.door.counters = int64(c.MaxIncoming), c.Log, &t.counters
+	t.budget = newBudget(c.Memory, c.Log, &t.counters)
+	t.door.limit, t.door.budget, t.door.log, t.door.counters = int64(c.MaxIncoming), t.budget, c.Log, &t.counters
 	t.mu.sessions = make(map[uint64]*Session)
 	t.mu.peers = make(map[quorum.NodeID]*peer)
 	t.quietBuffers()
@@ -149,5 +151,6 @@ func newSession(t *Transport, l *link, id uint64) *Session {
 		s.node = quorum.NodeID(fmt.Sprintf("client-%d", id))
 		s.limit, s.bulkLimit = t.cfg.MaxPendingClient, t.cfg.MaxBulkClient
 	}
+	s.silence = s.watchSilence()
 	return s
 }

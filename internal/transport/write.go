@@ -11,8 +11,9 @@ import (
 
 // buffer holds frames that wait to be written.
 type buffer struct {
-	bytes  []byte
-	frames int
+	bytes   []byte
+	frames  int
+	charged int // to the session that has it
 }
 
 // bufferPool lends send buffers to sessions, so that an idle session holds
@@ -30,8 +31,27 @@ func (p *bufferPool) put(b *buffer) {
 	if cap(b.bytes) > keepBuffer {
 		return
 	}
-	b.bytes, b.frames = b.bytes[:0], 0
+	b.bytes, b.frames, b.charged = b.bytes[:0], 0, 0
 	p.pool.Put(b)
+}
+
+// lend returns a buffer for what is pending. One of the pool may be larger than
+// there is memory for; then the session gets one that grows as it must.
+func (s *Session) lend() *buffer {
+	b := s.t.buffers.get()
+	if s.account.pay(&b.charged, cap(b.bytes)-freeBuffer) == nil {
+		return b
+	}
+	s.t.buffers.put(b)
+	return new(buffer)
+}
+
+// giveBack gives a buffer back that was written.
+func (s *Session) giveBack(b *buffer) {
+	if b.charged > 0 {
+		s.account.give(b.charged)
+	}
+	s.t.buffers.put(b)
 }
 
 // write is the session's writer: whenever there is something, it takes all of
@@ -52,11 +72,12 @@ func (s *Session) write(over context.Context) {
 		c.writes.Add(1)
 		c.smallOut.Add(uint64(b.frames))
 		c.bytesOut.Add(uint64(len(b.bytes)))
+		s.wrote()
 		if err := deadline.writeAll(s.stream, b.bytes); err != nil {
 			s.writeFailed(err)
 			return
 		}
-		s.t.buffers.put(b)
+		s.giveBack(b)
 		s.written()
 	}
 }
@@ -126,5 +147,6 @@ func (s *Session) writeFailed(err error) {
 		s.Close(CodeStalled, "the peer took nothing for "+s.t.cfg.StallTimeout.String())
 		return
 	}
+	s.end(sessionError(err))
 	s.link.close(CodeShutdown, "session over")
 }
