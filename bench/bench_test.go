@@ -71,6 +71,7 @@ func TestOtherFlags(t *testing.T) {
 		"startup":     func(a []string) error { _, err := parseStartup(a); return err },
 		"chaos":       func(a []string) error { _, err := parseChaos(a); return err },
 		"connections": func(a []string) error { _, err := parseConnections(a); return err },
+		"idle":        func(a []string) error { _, err := parseIdle(a); return err },
 		"gap":         func(a []string) error { _, err := parseGap(a); return err },
 	}
 	for _, c := range []struct {
@@ -79,6 +80,9 @@ func TestOtherFlags(t *testing.T) {
 	}{
 		{"silent", "--modes silent,lossy --ops get --rounds 2", true},
 		{"silent", "--modes deaf", false},
+		{"idle", "--clients 100 --processes 4 --busy 8 --ops put", true},
+		{"idle", "--clients 100 --processes 3", false},
+		{"idle", "--busy 0", false},
 		{"silent", "--targets etcd", false},
 		{"silent", "--clients 0", false},
 		{"startup", "--keys 5,6 --journal 0 --cold", true},

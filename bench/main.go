@@ -32,6 +32,7 @@ func commands() []command {
 	return []command{
 		{"compare", "drive all targets in turn, cell by cell", runCompare},
 		{"connections", "a thousand connections from processes of their own", runConnections},
+		{"idle", "ten thousand idle clients, and what they do to busy ones", runIdle},
 		{"gap", "kill a node under writes", runGap},
 		{"silent", "make a replica silent, lossy or flapping under reads and writes", runSilent},
 		{"sustained", "write to a million keys for a minute", runSustained},

@@ -61,16 +61,27 @@ func settle(ctx context.Context, all []contestant) error {
 func cpuOf(all []contestant) (time.Duration, error) {
 	var sum time.Duration
 	for _, c := range all {
-		if err := target.Ended(c.Nodes()); err != nil {
+		used, err := cpuOfNodes(c.Nodes())
+		if err != nil {
 			return 0, fmt.Errorf("%s: %w", c.name, err)
 		}
-		for _, n := range c.Nodes() {
-			used, err := n.CPU()
-			if err != nil {
-				return 0, fmt.Errorf("%s, node %s: %w", c.name, n.Name, err)
-			}
-			sum += used
+		sum += used
+	}
+	return sum, nil
+}
+
+// cpuOfNodes is cpuOf of the nodes of one target.
+func cpuOfNodes(nodes []*target.Process) (time.Duration, error) {
+	if err := target.Ended(nodes); err != nil {
+		return 0, err
+	}
+	var sum time.Duration
+	for _, n := range nodes {
+		used, err := n.CPU()
+		if err != nil {
+			return 0, fmt.Errorf("node %s: %w", n.Name, err)
 		}
+		sum += used
 	}
 	return sum, nil
 }

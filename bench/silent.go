@@ -260,7 +260,12 @@ func phase(ctx context.Context, spec load.Spec, of func(int) load.Client) (p rep
 	if err != nil {
 		return p, err
 	}
-	p = report.Phase{
+	return phaseOf(result), nil
+}
+
+// phaseOf is what clients saw in a run.
+func phaseOf(result *load.Result) report.Phase {
+	p := report.Phase{
 		PerSecond: rounded(result.PerSecond()), Errors: result.Errors,
 		P50: milliseconds(result.Latencies.Quantile(0.5)), P99: milliseconds(result.Latencies.Quantile(0.99)),
 		P999: milliseconds(result.Latencies.Quantile(0.999)), Max: milliseconds(result.Latencies.Max()), Stall: milliseconds(result.Stall),
@@ -268,5 +273,5 @@ func phase(ctx context.Context, spec load.Spec, of func(int) load.Client) (p rep
 	if result.First != nil {
 		p.First = result.First.Error()
 	}
-	return p, nil
+	return p
 }

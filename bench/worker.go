@@ -25,11 +25,13 @@ import (
 // with its input.
 const workerCommand = "clients"
 
-// connecting is how many clients of a process connect at the same time, and
-// connectFor how long all may take.
+// connecting is how many clients of a process connect at the same time;
+// connectFor and connectEach are how long all may take, and how much longer for
+// each client of all processes.
 const (
-	connecting = 8
-	connectFor = 2 * time.Minute
+	connecting  = 8
+	connectFor  = 2 * time.Minute
+	connectEach = 30 * time.Millisecond
 )
 
 // job is what a process of clients is for.
@@ -39,9 +41,12 @@ type job struct {
 	First, Clients int
 	// Shared: all its clients share the connections of the first.
 	Shared bool
+	// Limit is how long connecting may take.
+	Limit time.Duration
 }
 
-// order is one run. All processes have the same.
+// order is one run. All processes have the same. Without an operation the
+// clients do nothing for so long.
 type order struct {
 	Op       load.Op
 	Keys     int
@@ -57,6 +62,8 @@ type done struct {
 	Result *load.Result
 	First  string
 	CPU    time.Duration // that the process used meanwhile
+	// Resident is its memory at the end, in bytes.
+	Resident int64
 }
 
 // runWorker is a process of clients.
@@ -86,9 +93,7 @@ func runWorker(ctx context.Context, argument string, in io.Reader, out io.Writer
 		if err != nil {
 			return err
 		}
-		// Another process draws other keys.
-		spec := load.Spec{Op: o.Op, Clients: j.Clients, Keys: keyNames(o.Keys), ValueSize: o.Value, Duration: o.Duration, Seed: o.Seed + uint64(j.First)}
-		result, err := load.Run(ctx, spec, func(i int) load.Client { return clients[i] })
+		result, err := follow(ctx, o, j, clients)
 		if err != nil {
 			return err
 		}
@@ -101,10 +106,23 @@ func runWorker(ctx context.Context, argument string, in io.Reader, out io.Writer
 			return err
 		}
 		d.CPU = after - before
+		if d.Resident, _, err = target.MemoryOf(os.Getpid()); err != nil {
+			return err
+		}
 		if err := answer.Encode(d); err != nil {
 			return err
 		}
 	}
+}
+
+// follow does what an order says.
+func follow(ctx context.Context, o order, j job, clients []load.Client) (*load.Result, error) {
+	if o.Op == "" {
+		return new(load.Result), wait(ctx, o.Duration)
+	}
+	// Another process draws other keys.
+	spec := load.Spec{Op: o.Op, Clients: j.Clients, Keys: keyNames(o.Keys), ValueSize: o.Value, Duration: o.Duration, Seed: o.Seed + uint64(j.First)}
+	return load.Run(ctx, spec, func(i int) load.Client { return clients[i] })
 }
 
 // ownCPU returns the processor time that this process has used.
@@ -117,7 +135,7 @@ func ownCPU() (time.Duration, error) {
 }
 
 func connectAll(ctx context.Context, j job) (clients []load.Client, closeAll func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, connectFor)
+	ctx, cancel := context.WithTimeout(ctx, j.Limit)
 	defer cancel()
 	own := j.Clients
 	if j.Shared {
@@ -166,6 +184,7 @@ type workerProcess struct {
 // through, and returns when all are connected.
 func startWorkers(ctx context.Context, program string, j job, processes int) (w *workers, err error) {
 	w = &workers{}
+	j.Limit = connectFor + time.Duration(processes*j.Clients)*connectEach
 	defer func() {
 		if err != nil {
 			w.stop()
@@ -211,14 +230,19 @@ func (w *workers) answers() ([]done, error) {
 	return answers, nil
 }
 
-// run has all of them do the same, and returns what came out of all.
-func (w *workers) run(o order) (*load.Result, time.Duration, error) {
+// each has all of them do the same, and returns what each says.
+func (w *workers) each(o order) ([]done, error) {
 	for _, p := range w.all {
 		if err := p.orders.Encode(o); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
-	answers, err := w.answers()
+	return w.answers()
+}
+
+// run has all of them do the same, and returns what came out of all.
+func (w *workers) run(o order) (*load.Result, time.Duration, error) {
+	answers, err := w.each(o)
 	if err != nil {
 		return nil, 0, err
 	}

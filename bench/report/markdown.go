@@ -39,6 +39,7 @@ func (r *Records) WriteMarkdown(w io.Writer) error {
 		write   func(*strings.Builder)
 	}{
 		{len(r.Connections), r.connections},
+		{len(r.Idle), func(b *strings.Builder) { idle(b, r.Idle) }},
 		{len(r.Gaps), func(b *strings.Builder) { gaps(b, r.Gaps) }},
 		{len(r.Silences), func(b *strings.Builder) { silences(b, r.Silences) }},
 		{len(r.Sustained), r.sustained},

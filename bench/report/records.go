@@ -20,6 +20,7 @@ const (
 	KindSilence     = "silence"
 	KindStart       = "start"
 	KindConnections = "connections"
+	KindIdle        = "idle"
 	KindSummary     = "summary" // derived: not read again
 )
 
@@ -207,6 +208,56 @@ type Connections struct {
 	Resident int64 `json:"rss_bytes"`
 }
 
+// Idle is what many idle clients cost, and do to a few busy ones.
+type Idle struct {
+	Kind      string `json:"kind"`
+	Version   string `json:"version"`
+	Round     int    `json:"round"`
+	Clients   int    `json:"clients"`
+	Processes int    `json:"processes"`
+	// Connecting is how long it took until all were connected.
+	Connecting float64 `json:"connecting_s"`
+	// Alone is what the replicas cost before, and Idle what they and the idle
+	// clients do while nobody does anything.
+	Alone Cost `json:"alone"`
+	Idle  Cost `json:"idle"`
+	// Busy is what so many busy clients saw.
+	BusyClients int      `json:"busy_clients"`
+	Busy        []Beside `json:"busy"`
+	Back        Return   `json:"back"`
+}
+
+// Cost is what was used in a stretch of time: memory at its end, in bytes, and
+// processor time, of all nodes together and of all idle clients.
+type Cost struct {
+	Seconds  float64 `json:"seconds"`
+	Nodes    int64   `json:"nodes_rss_bytes"`
+	CPUNodes float64 `json:"nodes_cpu_s"`
+	Load     int64   `json:"load_rss_bytes"`
+	CPULoad  float64 `json:"load_cpu_s"`
+}
+
+// Beside is what busy clients saw without idle ones and beside them.
+type Beside struct {
+	Op     string `json:"op"`
+	Alone  Phase  `json:"alone"`
+	Beside Phase  `json:"beside"`
+}
+
+// Return is how idle clients find a replica again that was killed and started:
+// when it serves, when nine in ten are connected and when all are, in seconds
+// from its start.
+type Return struct {
+	Replica  string  `json:"replica"`
+	Serves   float64 `json:"serves_s"`
+	MostBack float64 `json:"most_back_s"`
+	AllBack  float64 `json:"all_back_s"`
+	// CPU is what the replica used of a processor until then.
+	CPU float64 `json:"cpu_s"`
+	// Busy is what busy clients saw from a second before the kill until then.
+	Busy Phase `json:"busy"`
+}
+
 // Chaos is one campaign of killing and stopping replicas.
 type Chaos struct {
 	Kind     string  `json:"kind"`
@@ -257,12 +308,13 @@ type Records struct {
 	Sustained    []Sustained
 	Starts       []Start
 	Connections  []Connections
+	Idle         []Idle
 	Chaos        []Chaos
 }
 
 // Empty reports whether nothing was measured.
 func (r *Records) Empty() bool {
-	return len(r.Runs)+len(r.Gaps)+len(r.Silences)+len(r.Sustained)+len(r.Starts)+len(r.Connections)+len(r.Chaos) == 0
+	return len(r.Runs)+len(r.Gaps)+len(r.Silences)+len(r.Sustained)+len(r.Starts)+len(r.Connections)+len(r.Idle)+len(r.Chaos) == 0
 }
 
 // Read adds the records of a file to those of r. It skips lines that don't
@@ -309,6 +361,8 @@ func (r *Records) add(line []byte) error {
 		return decode(line, &r.Starts)
 	case KindConnections:
 		return decode(line, &r.Connections)
+	case KindIdle:
+		return decode(line, &r.Idle)
 	case KindSummary:
 		return nil
 	case "":

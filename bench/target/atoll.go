@@ -113,7 +113,6 @@ func (t *atoll) Victim(_ context.Context, turn int) (int, bool, error) {
 
 func (t *atoll) Victims() int { return nodes }
 
-func (t *atoll) Access() Access  { return Access{Target: Atoll, Context: t.contextFile()} }
 func (t *atoll) Version() string { return t.Cluster.Version }
 
 func (t *atoll) Stop() {

@@ -3,13 +3,16 @@ package target
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -40,14 +43,15 @@ type Cluster struct {
 	// Listen are the members' own addresses.
 	Listen []string
 
-	cfg    ClusterConfig
-	mu     sync.Mutex
-	latest []*Process // by member: the last one that was launched, or nil
+	cfg     ClusterConfig
+	mu      sync.Mutex
+	latest  []*Process // by member: the last one that was launched, or nil
+	metrics []string   // by member: the address of its metrics, once it serves
 }
 
 // CreateCluster makes the folders of a cluster. None of its members runs yet.
 func CreateCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
-	c := &Cluster{cfg: cfg, latest: make([]*Process, cfg.Members)}
+	c := &Cluster{cfg: cfg, latest: make([]*Process, cfg.Members), metrics: make([]string, cfg.Members)}
 	var err error
 	if c.Version, err = replicaVersion(ctx, cfg.Program); err != nil {
 		return nil, err
@@ -128,7 +132,10 @@ func (c *Cluster) Begin(i int) (serves func(context.Context) error, err error) {
 	go func() {
 		defer read.Close()
 		lines := bufio.NewReader(read)
-		_, err := lines.ReadBytes('\n')
+		line, err := lines.ReadBytes('\n')
+		if err == nil {
+			err = c.serves(i, line)
+		}
 		said <- err
 		_, _ = io.Copy(io.Discard, lines)
 	}()
@@ -145,6 +152,44 @@ func (c *Cluster) Begin(i int) (serves func(context.Context) error, err error) {
 		}
 	}, nil
 }
+
+// serves takes what a member says when it serves.
+func (c *Cluster) serves(i int, line []byte) error {
+	var said struct{ Metrics string }
+	if err := json.Unmarshal(line, &said); err != nil {
+		return fmt.Errorf("replica %s says %q: %w", memberName(i), line, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.metrics[i] = said.Metrics
+	return nil
+}
+
+// Metric returns the value of one of a member's metrics, one without labels.
+func (c *Cluster) Metric(ctx context.Context, i int, name string) (float64, error) {
+	c.mu.Lock()
+	address := c.metrics[i]
+	c.mu.Unlock()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	r, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Body.Close()
+	lines := bufio.NewScanner(r.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			return strconv.ParseFloat(value, 64)
+		}
+	}
+	return 0, errors.Join(lines.Err(), fmt.Errorf("replica %s has no metric %s", memberName(i), name))
+}
+
+// Access is how other processes reach the cluster.
+func (c *Cluster) Access() Access { return Access{Target: Atoll, Context: c.contextFile()} }
 
 // command is the command line of a member.
 func (c *Cluster) command(i int) *exec.Cmd {

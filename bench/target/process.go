@@ -161,7 +161,12 @@ func busyOf(stat string) (time.Duration, error) {
 // Memory returns the process's resident memory in bytes, and how much of it
 // isn't backed by files: what is mapped of a database counts to the first only.
 func (p *Process) Memory() (resident, anonymous int64, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	return MemoryOf(p.cmd.Process.Pid)
+}
+
+// MemoryOf is Memory of any process.
+func MemoryOf(pid int) (resident, anonymous int64, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, 0, err
 	}
