@@ -101,3 +101,60 @@ func TestOmits(t *testing.T) {
 		}
 	}
 }
+
+// stingy is a node that leaves values out though it was asked for all of them.
+type stingy struct{ sim.Stepper }
+
+func (n stingy) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	first := len(out)
+	out, err := n.Stepper.Step(from, m, out)
+	for i := range out[first:] {
+		if ack, ok := out[first+i].Message.(*abd.GetAck); ok && len(ack.Record.Value) > 0 {
+			short := *ack
+			short.Record.Value, short.Omitted = nil, len(ack.Record.Value)
+			out[first+i].Message = &short
+		}
+	}
+	return out, err
+}
+
+// TestValuesThatAreNeverSent: an answer without the value that was asked for is
+// none, even if a read quorum gives it.
+func TestValuesThatAreNeverSent(t *testing.T) {
+	c, err := quorum.NewConfiguration(0, []quorum.NodeID{"a", "b", "c"}, quorum.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registers := &abd.Registers{Configurations: quorum.Configurations{c}, MaxValue: 100, Inline: 4}
+	for seed := range uint64(10) {
+		w := sim.New(sim.Config{Seed: seed})
+		defer w.Close()
+		for _, id := range c.Members() {
+			_, err := w.AddNode(id, func(p *sim.Process) (sim.Stepper, error) {
+				n, err := replica.New(replica.Config{Cluster: "stingy", Self: id, Configurations: registers.Configurations, MaxValue: 100}, p.Disk())
+				if err != nil || id == "c" {
+					return n, err
+				}
+				return stingy{n}, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		scope := w.AddClient("p").Scope(time.Minute)
+		scope.Start(func(e env.Env) error {
+			if _, err := registers.Write(e, abd.Operation{Key: "k", Value: []byte("a large value")}); err != nil {
+				return err
+			}
+			for range 5 {
+				if r, err := registers.Read(e, "k"); err != nil || string(r.Value) != "a large value" {
+					t.Errorf("seed %d: read %q, %v", seed, r.Value, err)
+				}
+			}
+			return nil
+		})
+		if err := w.Wait(2*time.Minute, scope); err != nil || scope.Err() != nil {
+			t.Fatal(err, scope.Err())
+		}
+	}
+}
