@@ -85,16 +85,14 @@ func standingOf(answer env.Message) *Standing {
 // lives is what a phase has learned of its members' lives. Nearly always it is
 // empty and costs two comparisons an answer.
 type lives struct {
-	// least is the life in which an answer counts, where that isn't the first.
+	// least is the life in which an answer counts, where that isn't the first:
+	// no node whose answer counts has given it in an earlier one.
 	least []LifeOf
-	// counted is the life in which a node has given the answer that counts,
-	// where that wasn't the first.
-	counted []LifeOf
 }
 
 // learn takes in what an answer says of lives. It returns the nodes whose
-// answers, given earlier in the phase, count no more, and whether this one
-// does.
+// answers, if they have given one earlier in the phase, count no more, and
+// whether this one does.
 //
 // The node that is in a later life has forgotten some record that it had
 // acknowledged. What it forgot it has taken again from a read quorum of
@@ -109,15 +107,12 @@ func (l *lives) learn(from quorum.NodeID, s *Standing) (void []quorum.NodeID, co
 	for _, o := range s.Others {
 		if o.Life > lifeOf(l.least, o.Node) {
 			l.least = raised(l.least, o.Node, o.Life)
-			if lifeOf(l.counted, o.Node) < o.Life {
-				void = append(void, o.Node)
-			}
+			void = append(void, o.Node)
 		}
 	}
 	if s.Life < lifeOf(l.least, from) {
 		return void, false
 	}
 	l.least = raised(l.least, from, s.Life)
-	l.counted = raised(l.counted, from, s.Life)
 	return void, true
 }
