@@ -204,6 +204,186 @@ func TestMendOnlyWhatTheLifeIsFor(t *testing.T) {
 	}
 }
 
+// A life that was begun before a damage was noticed heals others and not that.
+func TestMendOfAnEarlierLife(t *testing.T) {
+	m := newMemory()
+	m.records["a"], m.records["b"] = record(1), record(2)
+	m.damaged["a"] = true
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(msg env.Message) env.Message {
+		t.Helper()
+		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
+		if err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+		return out[0].Message
+	}
+	first := ask(&renew{}).(*renewed).Life
+	m.damaged["b"] = true
+	ask(&merge{[]Entry{{"b", record(3)}}}) // it notices
+	second := ask(&renew{}).(*renewed).Life
+	part := &mend{Entries: []Entry{{"b", record(2)}}, Damaged: []abd.Key{"b"}, Done: true, Life: first}
+	if _, refused := ask(part).(*env.Refused); !refused || !m.damaged["b"] {
+		t.Error("healed by what others have attested before the damage was noticed")
+	}
+	part.Life = second
+	if _, done := ask(part).(*mended); !done || m.damaged["b"] {
+		t.Error("not healed by what they have attested since")
+	}
+	if got := r.Progress(); got.Healed != 1 || got.Damaged != 1 {
+		t.Errorf("progress: %+v", got)
+	}
+}
+
+// What can't be read because of another damage isn't removed: that one is
+// noticed, and waits for its life.
+func TestMendBesideAnotherDamage(t *testing.T) {
+	m := newMemory()
+	m.records["a"], m.records["z"] = record(1), record(2)
+	m.damaged["a"] = true
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func(msg env.Message) env.Message {
+		t.Helper()
+		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
+		if err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+		return out[0].Message
+	}
+	life := step(&renew{}).(*renewed).Life
+	m.damaged["a"], m.damaged["z"] = false, true
+	m.beside = map[abd.Key]abd.Key{"a": "z"}
+	healed := m.last
+	if _, refused := step(&mend{Damaged: []abd.Key{"a"}, Done: true, Life: life}).(*env.Refused); !refused || m.last != healed {
+		t.Error("removed what nothing can be said of")
+	}
+	if _, known := r.find("z"); !known {
+		t.Error("the other damage wasn't noticed")
+	}
+}
+
+// Damage is told of in turn, with all that is beside it, and no longer than it is
+// there.
+func TestAilments(t *testing.T) {
+	m := newMemory()
+	for i, key := range []abd.Key{"a", "b", "c", "d", "e"} {
+		m.records[key] = record(i + 1)
+	}
+	m.damaged["a"], m.damaged["d"] = true, true
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(msg env.Message) env.Message {
+		t.Helper()
+		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
+		if err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+		return out[0].Message
+	}
+	m.damaged["b"] = true // nobody has met it yet
+	told := make(map[abd.Key]bool)
+	for range 4 {
+		for _, key := range ask(&ail{}).(*ailment).Damaged {
+			told[key] = true
+		}
+	}
+	if !told["a"] || !told["b"] || !told["d"] || r.Progress().Damaged != 3 {
+		t.Errorf("told of %v, and %d are known", told, r.Progress().Damaged)
+	}
+	clear(m.damaged)
+	if gap := ask(&ail{}).(*ailment); len(gap.Damaged) > 0 || r.Progress().Damaged != 0 {
+		t.Errorf("all can be read again, and told is of %+v; %d are known", gap, r.Progress().Damaged)
+	}
+}
+
+// A record that one part of a healing has replaced is served at once.
+func TestHealedIsServed(t *testing.T) {
+	m := newMemory()
+	m.records["a"], m.damaged["a"] = record(1), true
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Watched().Load("a", true); err == nil {
+		t.Fatal("it is served before it is healed")
+	}
+	if _, err := r.Step(env.Address{Node: "n"}, &renew{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Step(env.Address{Node: "n"}, &mend{Entries: []Entry{{"a", record(2)}}, Damaged: []abd.Key{"a"}, Life: 1}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := r.Watched().Load("a", true); err != nil || got.Tag != record(2).Tag {
+		t.Errorf("healed, and not served: %v, %v", got, err)
+	}
+}
+
+// Pages of a node's own keys go on behind damage, and a summary counts one key
+// more than the asker has, if there is one.
+func TestWalksGoOn(t *testing.T) {
+	m := newMemory()
+	for i, key := range []abd.Key{"a", "b", "c"} {
+		m.records[key] = record(i + 1)
+	}
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(msg env.Message) env.Message {
+		t.Helper()
+		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
+		if err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+		return out[0].Message
+	}
+	for asked, want := range map[int]int{0: 1, 1: 2, 2: 3, 3: 3, 9: 3} {
+		if got := ask(&Summarize{Keys: asked}).(*Summary).Keys; got != want {
+			t.Errorf("an asker with %d keys is told of %d, want %d", asked, got, want)
+		}
+	}
+	m.damaged["b"] = true
+	r.ail("b")
+	page := ask(&inventory{}).(*stock)
+	if len(page.Items) != 1 || !page.More {
+		t.Errorf("the page before the damage: %+v", page)
+	}
+	if page = ask(&inventory{After: "a"}).(*stock); len(page.Items) > 0 || page.Skip == "" {
+		t.Errorf("at the damage: %+v", page)
+	}
+}
+
+// Answers wait for whatever they show: the records, and that there are no others.
+func TestAnswersWaitForWhatTheyShow(t *testing.T) {
+	for _, c := range []struct{ load, scan, want env.Position }{{7, 5, 7}, {5, 7, 7}} {
+		m := newMemory()
+		m.records["a"] = record(1)
+		m.loadAt, m.scanAt = c.load, c.scan
+		r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, msg := range []env.Message{&Attest{Life: 0}, &Offer{}} {
+			out, err := r.Step(env.Address{Node: "p"}, msg, nil)
+			if err != nil || len(out) != 1 || out[0].After != c.want {
+				t.Errorf("loaded at %d, scanned at %d: the answer to %T is %+v, %v; want it to wait for %d", c.load, c.scan, msg, out, err, c.want)
+			}
+		}
+		out, err := r.Step(env.Address{Node: "p"}, &Summarize{Keys: 9}, nil)
+		if err != nil || len(out) != 1 || out[0].After != c.scan {
+			t.Errorf("scanned at %d: the answer is %+v, %v", c.scan, out, err)
+		}
+	}
+}
+
 // memory is a View without a disk. What is damaged in it is values.
 type memory struct {
 	records map[abd.Key]abd.Record
@@ -211,6 +391,11 @@ type memory struct {
 	cells   map[string][]byte
 	at      map[string]env.Position
 	last    env.Position
+	// beside are keys of which nothing can be said because of the damage of
+	// another, and that one.
+	beside map[abd.Key]abd.Key
+	// Where what is loaded, and what is scanned, stands in the journal.
+	loadAt, scanAt env.Position
 }
 
 func newMemory() *memory {
@@ -221,7 +406,10 @@ func (m *memory) Load(key abd.Key, _ bool) (abd.Record, env.Position, error) {
 	if m.damaged[key] {
 		return abd.Record{}, 0, &abd.DamagedRecord{Key: key}
 	}
-	return m.records[key], 0, nil
+	if other := m.beside[key]; other != "" {
+		return abd.Record{}, 0, &abd.DamagedRecord{Key: other}
+	}
+	return m.records[key], m.loadAt, nil
 }
 
 func (m *memory) Store(key abd.Key, r abd.Record) (env.Position, error) {
@@ -253,7 +441,7 @@ func (m *memory) Scan(prefix, after abd.Key, each func(abd.Key, tags.Tag, bool) 
 			break
 		}
 	}
-	return 0, nil
+	return m.scanAt, nil
 }
 
 func (m *memory) Suspects() []abd.Key {
@@ -278,7 +466,12 @@ func (m *memory) Gap(key abd.Key) (after, to abd.Key, damaged []abd.Key, err err
 			to = k
 		}
 	}
-	return after, to, []abd.Key{key}, nil
+	for _, k := range m.keys() {
+		if m.damaged[k] && k > after && (to == "" || k < to) {
+			damaged = append(damaged, k)
+		}
+	}
+	return after, to, damaged, nil
 }
 
 func (m *memory) Cell(name string) ([]byte, env.Position) { return m.cells[name], m.at[name] }
