@@ -1,12 +1,9 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"time"
-
-	"atoll/abd"
 )
 
 // applyTables puts each frozen table into bbolt, until the store closes.
@@ -35,6 +32,7 @@ func (s *Store) applyTables() {
 // applyTable puts a table into bbolt and gives its journal segments back.
 func (s *Store) applyTable(t *table) error {
 	begin, done := time.Now(), 0
+	t.sorted()
 	for c := t.from(""); ; {
 		batch, more := nextBatch(c)
 		m, cells := s.summary, map[string][]byte(nil)
@@ -150,16 +148,16 @@ func fatalDamage(err error) error {
 	return err
 }
 
-// freeze makes the active table the one to be applied, if it is full and the
-// one before is done. The stepping goroutine calls it between two groups.
+// freeze makes the active table the one to be applied, if the one before is
+// done and this one is full, or heals something, or is what a start has loaded
+// and not sorted. The stepping goroutine calls it between two groups.
 func (s *Store) freeze() {
-	full := s.pressure() >= 1 || s.healed
+	full := s.pressure() >= 1 || s.healed || s.active.count-s.active.arranged > runKeys
 	if !full || s.frozen.Load() != nil || s.active.empty() {
 		return
 	}
 	s.healed = false
-	s.active.last = s.appended
-	s.active.arrange()
+	s.active.seal(s.appended)
 	s.frozen.Store(s.active)
 	s.active = newTable(s.active.seed)
 	s.activeBytes.Store(0)
@@ -212,52 +210,35 @@ func (s *Store) throttle() {
 	s.throttled.Add(int64(time.Since(begin)))
 }
 
-// replay fills the active table with what the journal has and bbolt hasn't,
-// and counts it.
-func (s *Store) replay() error {
-	end, err := s.journal.recover(s.summary.applied, func(e logged) {
-		s.replayed++
-		switch e.kind {
-		case kindCell:
-			name, blob := string(e.name), bytes.Clone(e.bytes)
-			s.cells[name] = cellOf(blob, e.position)
-			s.active.putCell(name, blob)
-		case kindRemoved:
-			k := abd.Key(e.name)
-			s.active.put(k, s.active.hash(k), 0, e.position, absent)
-		default:
-			k := abd.Key(e.name)
-			copy(s.active.put(k, s.active.hash(k), len(e.bytes), e.position, absent), e.bytes)
-		}
-	})
+// load fills the active table, and the cells, with what the journal has and
+// bbolt hasn't. The counts are as if bbolt had nothing under the same keys:
+// openState tells uncount what it has.
+func (s *Store) load(m summary) (*replay, error) {
+	t := s.active
+	r, err := s.journal.read(m.applied, func(name []byte) uint32 { return t.hash(keyIn(name)) })
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.appended = end
-	s.committed.Store(uint64(end))
-	s.activeBytes.Store(s.active.bytes)
+	keys, tombstones := loadTable(t, r.segments)
+	s.keys.Add(keys)
+	s.tombstones.Add(tombstones)
+	for i := range r.segments {
+		for _, c := range r.segments[i].loaded.cells {
+			s.cells[string(c.name)] = cellOf(c.bytes, c.position)
+		}
+		r.segments[i].loaded = loadedSegment{} // the table has it
+	}
+	s.replayed = int64(r.end - m.applied)
+	s.appended = r.end
+	s.committed.Store(uint64(r.end))
+	s.activeBytes.Store(t.bytes)
+	return r, nil
+}
 
-	s.active.arrange()
-	keys := make([]abd.Key, 0, s.active.count)
-	for c := s.active.from(""); ; c.next() {
-		key, ok := c.peek()
-		if !ok {
-			break
-		}
-		keys = append(keys, key)
-	}
-	before, err := s.state.presences(keys)
-	if err != nil {
-		return fatalDamage(err)
-	}
-	present, tombstones := s.summary.keys, s.summary.tombstones
-	for i, key := range keys {
-		number, _, _ := s.active.find(key, s.active.hash(key))
-		s.active.item(number).before = before[i]
-		before[i].count(&present, &tombstones, -1)
-		presenceOf(s.active.entryOf(number).record).count(&present, &tombstones, +1)
-	}
-	s.keys.Store(present)
-	s.tombstones.Store(tombstones)
-	return nil
+// uncount takes from the counts what the active table takes the place of. It
+// may be called on several goroutines at once.
+func (s *Store) uncount(keys [][]byte, there []presence) {
+	present, tombstones := s.active.replaces(keys, there)
+	s.keys.Add(-present)
+	s.tombstones.Add(-tombstones)
 }

@@ -67,6 +67,18 @@ type checker struct {
 	buffers [][]byte
 	summary []byte
 	buckets map[string]bool
+	// later is the bucket of records, which is read last: the page that its
+	// value stands in, the value, and the depth.
+	later struct {
+		id    uint64
+		value []byte
+		depth int
+	}
+	// found is told of all records, unless it is nil. keys and there are
+	// those of the page that is being read.
+	found foundFunc
+	keys  [][]byte
+	there []presence
 	// What the buckets of records and of cells hold.
 	records, tombstones int64
 	damaged             []error
@@ -77,7 +89,17 @@ type checker struct {
 // checkState reads the whole of a bbolt file. It returns an error when bbolt
 // would stumble over it or could lose a key in it; records that are damaged
 // on their own are returned, and count as records.
-func checkState(path string) (*checker, error) {
+func checkState(path string) (*checker, error) { return checkStateBetween(path, nil) }
+
+// A foundFunc is told of the records of a page: their keys, which are the
+// page's, and what each counts as. It is called on all processors at once, and
+// never twice with the same key.
+type foundFunc func(keys [][]byte, there []presence)
+
+// checkStateBetween is checkState. Before the records are read, it calls
+// between, if that isn't nil, with what is known by then: the summary's bytes,
+// and the cells. What between returns is told of all records.
+func checkStateBetween(path string, between func(c *checker) (foundFunc, error)) (*checker, error) {
 	if err := refuseFolder(path); err != nil {
 		return nil, err
 	}
@@ -109,11 +131,11 @@ func checkState(path string) (*checker, error) {
 	})
 	defer ahead.Wait()
 	defer close(done)
-	return checkPages(path, f, info.Size())
+	return checkPages(path, f, info.Size(), between)
 }
 
-// checkPages is checkState on what path holds.
-func checkPages(path string, r io.ReaderAt, size int64) (*checker, error) {
+// checkPages is checkStateBetween on what path holds.
+func checkPages(path string, r io.ReaderAt, size int64, between func(*checker) (foundFunc, error)) (*checker, error) {
 	c := &checker{path: path, r: r, buckets: make(map[string]bool), cells: make(map[string][]byte)}
 	if err := c.readMetas(size); err != nil {
 		return nil, err
@@ -127,6 +149,15 @@ func checkPages(path string, r io.ReaderAt, size int64) (*checker, error) {
 		if !c.buckets[name] {
 			return nil, damagedFile(path, -1, "bucket %q is missing", name)
 		}
+	}
+	if between != nil {
+		var err error
+		if c.found, err = between(c); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.enter(c.later.id, bucketRecords, c.later.value, c.later.depth); err != nil {
+		return nil, err
 	}
 	return c, c.freelist()
 }
@@ -278,6 +309,10 @@ func (c *checker) page(id uint64, b, first []byte, depth int) error {
 		}
 	}
 	if flags == pageLeaf && count > 0 {
+		if len(c.keys) > 0 {
+			c.found(c.keys, c.there)
+			c.keys, c.there = c.keys[:0], c.there[:0]
+		}
 		c.kept = append(c.kept[:0], c.last...)
 		c.last = c.kept
 	}
@@ -307,7 +342,7 @@ func (c *checker) parts(root uint64, depth int) error {
 	var workers sync.WaitGroup
 	for range min(len(parts), runtime.GOMAXPROCS(0)) {
 		workers.Go(func() {
-			w := checker{path: c.path, r: c.r, meta: c.meta, seen: c.seen, bucket: c.bucket}
+			w := checker{path: c.path, r: c.r, meta: c.meta, seen: c.seen, bucket: c.bucket, found: c.found}
 			for !failed.Load() {
 				i := int(next.Add(1)) - 1
 				if i >= len(parts) {
@@ -408,7 +443,15 @@ func (c *checker) leaf(id uint64, key, value []byte, flags uint32, depth int) er
 		if flags != leafBucket || len(value) < bucketHead {
 			return c.bad(id, "%q isn't a bucket", key)
 		}
-		return c.enter(id, key, value, depth)
+		if n := string(key); n != bucketMeta && n != bucketRecords && n != bucketCells {
+			return c.bad(id, "unknown bucket %q", key)
+		}
+		c.buckets[string(key)] = true
+		if string(key) == bucketRecords {
+			c.later.id, c.later.value, c.later.depth = id, bytes.Clone(value), depth
+			return nil
+		}
+		return c.enter(id, string(key), value, depth)
 	}
 	if flags != 0 {
 		return c.bad(id, "element %q has unknown flags", key)
@@ -428,10 +471,11 @@ func (c *checker) leaf(id uint64, key, value []byte, flags uint32, depth int) er
 		return nil
 	}
 	c.records++
-	reason := checkHead(key, value)
-	c.badHeads = c.badHeads || reason != ""
-	if reason == "" {
-		reason = checkValue(value)
+	reason, is := checkHead(key, value), present
+	if reason != "" {
+		c.badHeads, is = true, presenceOfDamaged(key, value)
+	} else {
+		reason, is = checkValue(value), presenceOf(value)
 		if recordDeleted(value) {
 			c.tombstones++
 		}
@@ -439,17 +483,17 @@ func (c *checker) leaf(id uint64, key, value []byte, flags uint32, depth int) er
 	if reason != "" {
 		c.damaged = append(c.damaged, damagedRecord(c.path, key, reason))
 	}
+	if c.found != nil {
+		c.keys = append(c.keys, key)
+		c.there = append(c.there, is)
+	}
 	return nil
 }
 
 // enter walks a bucket, which is a tree of its own or stands in its value.
-func (c *checker) enter(id uint64, name, value []byte, depth int) error {
-	if n := string(name); n != bucketMeta && n != bucketRecords && n != bucketCells {
-		return c.bad(id, "unknown bucket %q", name)
-	}
+func (c *checker) enter(id uint64, name string, value []byte, depth int) error {
 	last, kept := c.last, c.kept
-	c.bucket, c.last, c.kept = string(name), nil, nil
-	c.buckets[c.bucket] = true
+	c.bucket, c.last, c.kept = name, nil, nil
 	defer func() { c.bucket, c.last, c.kept = "", last, kept }()
 	root := binary.NativeEndian.Uint64(value)
 	if root != 0 {

@@ -23,7 +23,7 @@ func TestKeyBeyondItsPage(t *testing.T) {
 		}
 		at := pageHead + (count-1)*pageElement
 		p[at+int(n.Uint32(p[at+4:]))] = 'z' // the first byte of its last key
-		c, err := checkPages(stateName, bytes.NewReader(b), int64(len(b)))
+		c, err := checkPages(stateName, bytes.NewReader(b), int64(len(b)), nil)
 		switch {
 		case err != nil:
 			wantDamage(t, err, stateName)

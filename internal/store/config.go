@@ -40,6 +40,15 @@ const (
 	paceTarget   = 0.7
 	longestPause = 200 * time.Millisecond
 	pauseStep    = 5 * time.Millisecond
+	// pieceBytes is how much of a segment is read at once, and checked before
+	// the next: it stays in the processor's cache meanwhile.
+	pieceBytes = 256 << 10
+	// largePage is the size in bytes of a large page of memory, on most
+	// machines; see makeLarge.
+	largePage = 2 << 20
+	// firstItems is for how many records of a segment there is room at once
+	// when it is loaded.
+	firstItems = 1 << 18
 	// scanPage is how many keys Scan copies out of one read transaction.
 	scanPage = 256
 	// journalShare is the part of JournalBytes after which a table is frozen:

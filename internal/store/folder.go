@@ -229,12 +229,8 @@ func open(cfg Config, lock *os.File) (*Store, error) {
 	if err := removeLeftover(cfg.Dir); err != nil {
 		return nil, err
 	}
-	state, m, found, err := openState(filepath.Join(cfg.Dir, stateName), id)
-	if err != nil {
-		return nil, err
-	}
 	s := &Store{
-		cfg: cfg, log: cfg.Log, lock: lock, state: state, summary: m,
+		cfg: cfg, log: cfg.Log, lock: lock,
 		journal: newJournal(cfg, id),
 		active:  newTable(maphash.MakeSeed()),
 		cells:   make(map[string]cell),
@@ -244,27 +240,50 @@ func open(cfg Config, lock *os.File) (*Store, error) {
 		closing: make(chan struct{}),
 	}
 	s.cut.bytes = make([]byte, frameHead)
-	for name, blob := range found.cells {
-		s.cells[name] = cellOf(blob, 0)
-	}
-	s.applied.Store(uint64(m.applied))
-	if err = s.replay(); err == nil {
-		s.suspect(found.damaged)
-		var size int64
-		if size, err = state.size(); err == nil {
-			s.stateBytes.Store(size)
-			err = s.journal.recycle(m.applied)
-		}
-	}
-	if err != nil {
+	if err := s.recover(id); err != nil {
 		s.journal.close()
-		state.close()
+		if s.state != nil {
+			s.state.close()
+		}
 		return nil, err
 	}
 	s.tasks.Go(s.journal.prepare)
 	s.tasks.Go(s.applyTables)
 	s.freeze()
 	return s, nil
+}
+
+// recover makes a store of what the folder holds. Everything is read before
+// anything is written: a folder that is damaged stays as it is.
+func (s *Store) recover(id storeID) error {
+	var replayed *replay
+	state, m, found, err := openState(filepath.Join(s.cfg.Dir, stateName), id,
+		func(m summary, cells map[string][]byte) (_ foundFunc, err error) {
+			for name, blob := range cells {
+				s.cells[name] = cellOf(blob, 0)
+			}
+			if replayed, err = s.load(m); err != nil || s.active.count == 0 {
+				return nil, err
+			}
+			return s.uncount, nil
+		})
+	if err != nil {
+		return err
+	}
+	s.state, s.summary = state, m
+	s.keys.Add(m.keys)
+	s.tombstones.Add(m.tombstones)
+	s.applied.Store(uint64(m.applied))
+	s.suspect(found.damaged)
+	size, err := state.size()
+	if err != nil {
+		return err
+	}
+	s.stateBytes.Store(size)
+	if err := s.journal.resume(replayed); err != nil {
+		return err
+	}
+	return s.journal.recycle(m.applied)
 }
 
 // suspect takes in which records of bbolt are damaged. What was healed since is

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"hash/maphash"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,7 +39,8 @@ func FuzzStoredRecord(f *testing.F) {
 }
 
 // FuzzEntries: the payload of a frame whose checksum is right holds as many
-// records as its head says, each whole, or is refused.
+// records as its head says, each whole, or is refused. A table that is loaded
+// from it has the newest of each key.
 func FuzzEntries(f *testing.F) {
 	id := storeID{1}
 	two := appendEntry(nil, "key", encodeRecord("key", testRecord(1, "value")))
@@ -57,12 +59,15 @@ func FuzzEntries(f *testing.F) {
 		if !head || !whole || fr.records != records || !bytes.Equal(fr.payload, payload) {
 			t.Fatalf("sealed and read: %+v, %v, %v", fr, head, whole)
 		}
-		n, last := uint32(0), fr.first
+		n, last, newest := uint32(0), fr.first, map[string]logged{}
 		err := fr.eachEntry(func(e logged) {
-			if e.position != last+1 {
-				t.Fatalf("position %d behind %d, entry of %q", e.position, last, e.name)
+			if e.position != last+1 || !bytes.HasPrefix(fr.payload[e.at:], e.name) {
+				t.Fatalf("position %d behind %d, entry of %q at %d", e.position, last, e.name, e.at)
 			}
 			n, last = n+1, e.position
+			if e.kind != kindCell {
+				newest[string(e.name)] = e
+			}
 			switch e.kind {
 			case kindRecord:
 				if reason := checkHead(e.name, e.bytes); reason != "" {
@@ -81,7 +86,36 @@ func FuzzEntries(f *testing.F) {
 		if err == nil && n != records {
 			t.Errorf("%d records in a frame of %d", n, records)
 		}
+		wantLoaded(t, fr, b, newest, err)
 	})
+}
+
+// wantLoaded loads a frame, whose bytes begin b, into a table, and compares it
+// with what is the newest of each key.
+func wantLoaded(t *testing.T, f frame, b []byte, newest map[string]logged, wantErr error) {
+	t.Helper()
+	l := loader{hash: crc32.ChecksumIEEE}
+	l.begin()
+	if err := l.frame(f, segmentHead); (err == nil) != (wantErr == nil) {
+		t.Fatalf("loaded: %v, read: %v", err, wantErr)
+	} else if err != nil {
+		return
+	}
+	segment := append(make([]byte, segmentHead), b...)
+	table := newTable(maphash.MakeSeed())
+	loadTable(table, []recovered{{loaded: l.end(segment, segmentHead+f.size, 0)}})
+	if table.count != len(newest) {
+		t.Errorf("%d keys, want %d", table.count, len(newest))
+	}
+	for name, want := range newest {
+		got, ok := table.get(abd.Key(name), l.hash([]byte(name)))
+		if want.kind == kindRemoved {
+			want.bytes = nil
+		}
+		if !ok || got.position != want.position || !bytes.Equal(got.record, want.bytes) {
+			t.Errorf("%q: %v, %+v, want %+v", name, ok, got, want)
+		}
+	}
 }
 
 // FuzzBlob: what is read as a cell is one that could have been written.

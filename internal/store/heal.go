@@ -50,11 +50,7 @@ func (s *Store) replaced(key abd.Key) (presence, error) {
 	if e, ok := tables.newest(key, s.active.hash(key)); ok {
 		return presenceOf(e.record), nil
 	}
-	found, err := s.state.presences([]abd.Key{key})
-	if err != nil {
-		return absent, err
-	}
-	return found[0], nil
+	return s.state.presence(key)
 }
 
 // overrides are the tables in front of bbolt, nil or the newer one first. An

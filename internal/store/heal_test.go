@@ -275,7 +275,7 @@ func TestHealOutOfOrder(t *testing.T) {
 		for _, k := range []abd.Key{key, under} {
 			// Where it can't be told what the place of a key is, or that it
 			// isn't there, that is said.
-			if _, err := s.presences([]abd.Key{k}); err != nil {
+			if _, err := s.presence(k); err != nil {
 				if !errors.Is(err, abd.ErrDamaged) {
 					t.Errorf("%q as %q: %v", key, under, err)
 				}
@@ -305,7 +305,7 @@ func TestFlippedFirstKey(t *testing.T) {
 	for _, key := range keysOf(n) {
 		b := slices.Clone(good)
 		flipAt(t, b, key, -recordHead-1, 1) // a key that nobody has, behind it
-		if _, err := checkPages(stateName, bytes.NewReader(b), int64(len(b))); err != nil {
+		if _, err := checkPages(stateName, bytes.NewReader(b), int64(len(b)), nil); err != nil {
 			wantDamage(t, err, stateName)
 			inLeaf++
 		}
@@ -314,7 +314,7 @@ func TestFlippedFirstKey(t *testing.T) {
 			if i := bytes.Index(page, []byte(key)); i >= 0 && page[8] == pageBranch {
 				b := slices.Clone(good)
 				b[at+i+len(key)-1] ^= 1
-				if _, err := checkPages(stateName, bytes.NewReader(b), int64(len(b))); err != nil {
+				if _, err := checkPages(stateName, bytes.NewReader(b), int64(len(b)), nil); err != nil {
 					inBranch++
 				}
 			}

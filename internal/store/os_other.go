@@ -12,3 +12,6 @@ func dataSync(f *os.File) error { return f.Sync() }
 
 // readAhead does nothing: the system isn't asked.
 func readAhead(*os.File, int64, int64) {}
+
+// adviseLarge does nothing: the system isn't asked.
+func adviseLarge([]byte) {}

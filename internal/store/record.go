@@ -40,6 +40,9 @@ func keyBytes(key abd.Key) []byte {
 	return unsafe.Slice(unsafe.StringData(string(key)), len(key))
 }
 
+// keyIn returns the key that b holds, for as long as b doesn't change.
+func keyIn(b []byte) abd.Key { return abd.Key(unsafe.String(unsafe.SliceData(b), len(b))) }
+
 // encodeRecord returns the record's bytes, which share nothing with r.
 func encodeRecord(key abd.Key, r abd.Record) []byte {
 	b := make([]byte, recordHead+len(r.Value))

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,97 +25,137 @@ func (j *journal) create() error {
 	return s.file.Close()
 }
 
-// recover reads the journal, calls visit with every entry behind applied in
-// order, and makes the last segment the active one. It returns the position
-// behind the last record. All of it is durable then.
-func (j *journal) recover(applied env.Position, visit func(logged)) (env.Position, error) {
-	numbers, err := j.list()
+// read reads the journal, changes nothing, and returns what it holds behind
+// applied. The segments are read on all processors, and what is wrong is
+// reported in their order: the first damage is the one that is returned.
+func (j *journal) read(applied env.Position, hash func(name []byte) uint32) (*replay, error) {
+	found, err := j.list()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	end := env.Position(0)
-	for i, number := range numbers {
-		// Where a segment must begin is checked before its records are visited.
-		begins := func(first env.Position) error {
-			previous := filepath.Join(j.dir, segmentName(number-1))
-			switch {
-			case i == 0 && first > applied:
-				return damagedFile(previous, -1, "it is missing: the journal begins behind record %d, and %s ends with record %d",
-					first, stateName, applied)
-			case i > 0 && first != end:
-				return damagedFile(previous, -1, "its frames end with record %d, the next segment begins behind record %d", end, first)
-			}
-			return nil
+	numbers := found.segments
+	r := &replay{spares: found.spares, segments: make([]recovered, len(numbers))}
+	eachOf(len(numbers), func() func(int) {
+		l := loader{applied: applied, hash: hash}
+		return func(i int) {
+			last := i == len(numbers)-1
+			r.segments[i] = j.readSegment(numbers[i], last, uint32(i), &l)
 		}
-		r, err := j.readSegment(number, begins, func(e logged) {
-			if e.position > applied {
-				visit(e)
-			}
-		})
-		if err != nil {
-			return 0, err
+	})
+	last := r.last()
+	j.active = segment{number: numbers[len(numbers)-1], path: last.path, file: last.file} // to be closed, at least
+	for i := range r.segments {
+		s := &r.segments[i]
+		if err := j.follows(s, i == 0, numbers[i], r.end, applied); err != nil {
+			return nil, err
 		}
-		end = r.end
-		j.active = segment{number: number, path: r.path, file: r.file, capacity: r.header.capacity}
-		j.offset = r.offset
-		if r.header.format < segmentFormat {
-			j.offset = r.header.capacity // the next frame needs another segment
-		}
-		if i < len(numbers)-1 {
-			j.seal(end)
-		} else if err := j.settle(r); err != nil {
-			return 0, err
-		}
+		r.end = s.end
 	}
-	if end < applied {
-		return 0, damagedFile(j.active.path, j.offset,
-			"the journal ends with record %d, and %s has record %d already", end, stateName, applied)
+	if r.end < applied {
+		return nil, damagedFile(last.path, last.offset,
+			"the journal ends with record %d, and %s has record %d already", r.end, stateName, applied)
 	}
-	return end, syncDir(j.dir)
+	return r, nil
 }
 
-// list returns the numbers of the segments, oldest first, and opens spares.
-func (j *journal) list() ([]uint64, error) {
+// follows returns what is wrong with a segment that was read: in itself, or
+// behind those before it, which end with the record at end.
+func (j *journal) follows(s *recovered, first bool, number uint64, end, applied env.Position) error {
+	previous := filepath.Join(j.dir, segmentName(number-1))
+	switch {
+	case s.header.capacity == 0: // not even its head could be read
+		return s.err
+	case first && s.header.first > applied:
+		return damagedFile(previous, -1, "it is missing: the journal begins behind record %d, and %s ends with record %d",
+			s.header.first, stateName, applied)
+	case !first && s.header.first != end:
+		return damagedFile(previous, -1, "its frames end with record %d, the next segment begins behind record %d", end, s.header.first)
+	}
+	return s.err
+}
+
+// resume makes the last segment that was read the active one. All that was
+// read is durable then.
+func (j *journal) resume(r *replay) error {
+	last := r.last()
+	for i := range r.segments {
+		s := &r.segments[i]
+		j.size.Add(s.header.capacity)
+		if s != last {
+			j.mu.sealed = append(j.mu.sealed, sealedSegment{
+				number: s.header.generation, path: s.path, end: s.end, capacity: s.header.capacity,
+			})
+		}
+	}
+	j.active.capacity, j.offset = last.header.capacity, last.offset
+	if last.header.format < segmentFormat {
+		j.offset = last.header.capacity // the next frame needs another segment
+	}
+	for _, path := range r.spares {
+		if err := j.openSpare(path); err != nil {
+			return err
+		}
+	}
+	if err := j.settle(last); err != nil {
+		return err
+	}
+	return syncDir(j.dir)
+}
+
+// replay is what the journal holds behind some position.
+type replay struct {
+	segments []recovered // never empty
+	spares   []string    // paths
+	end      env.Position
+}
+
+func (r *replay) last() *recovered { return &r.segments[len(r.segments)-1] }
+
+// listed is what the journal's folder holds.
+type listed struct {
+	segments []uint64 // their numbers, oldest first
+	spares   []string // their paths
+}
+
+// list looks at what is there.
+func (j *journal) list() (l listed, err error) {
 	if info, err := os.Stat(j.dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, damagedFile(j.dir, -1, "it is missing")
+		return l, damagedFile(j.dir, -1, "it is missing")
 	} else if err != nil {
-		return nil, err
+		return l, err
 	} else if !info.IsDir() {
-		return nil, damagedFile(j.dir, -1, "it isn't a folder")
+		return l, damagedFile(j.dir, -1, "it isn't a folder")
 	}
 	names, err := os.ReadDir(j.dir)
 	if err != nil {
-		return nil, err
+		return l, err
 	}
-	var numbers []uint64
 	for _, n := range names {
 		var number uint64
+		path := filepath.Join(j.dir, n.Name())
 		if _, err := fmt.Sscanf(n.Name(), "spare-%d.log", &number); err == nil && n.Name() == spareName(number) {
 			j.mu.nextSpare = max(j.mu.nextSpare, number+1)
-			path := filepath.Join(j.dir, n.Name())
 			if err := refuseFolder(path); err != nil {
-				return nil, err
+				return l, err
 			}
-			if err := j.openSpare(path); err != nil {
-				return nil, err
-			}
+			l.spares = append(l.spares, path)
 		} else if _, err := fmt.Sscanf(n.Name(), "%d.log", &number); err == nil && n.Name() == segmentName(number) {
-			if err := refuseFolder(filepath.Join(j.dir, n.Name())); err != nil {
-				return nil, err
+			if err := refuseFolder(path); err != nil {
+				return l, err
 			}
-			numbers = append(numbers, number)
+			l.segments = append(l.segments, number)
 		}
 	}
-	if len(numbers) == 0 {
-		return nil, damagedFile(filepath.Join(j.dir, segmentName(1)), -1, "no segment of the journal is there")
+	if len(l.segments) == 0 {
+		return l, damagedFile(filepath.Join(j.dir, segmentName(1)), -1, "no segment of the journal is there")
 	}
-	slices.Sort(numbers)
-	for i, number := range numbers {
-		if number != numbers[0]+uint64(i) {
-			return nil, damagedFile(filepath.Join(j.dir, segmentName(numbers[0]+uint64(i))), -1, "it is missing")
+	slices.Sort(l.segments)
+	for i, number := range l.segments {
+		if should := l.segments[0] + uint64(i); number != should {
+			return l, damagedFile(filepath.Join(j.dir, segmentName(should)), -1, "it is missing")
 		}
 	}
-	return numbers, nil
+	return l, nil
 }
 
 // openSpare keeps a spare of the right size. Any other was being made when
@@ -133,53 +174,110 @@ func (j *journal) openSpare(path string) error {
 	return errors.Join(err, f.Close(), os.Remove(path))
 }
 
-// recovered is what readSegment found.
+// recovered is what readSegment found in a segment.
 type recovered struct {
-	header segmentHeader
+	err    error
+	header segmentHeader // its capacity is 0 if it can't be trusted
 	path   string
-	file   file
-	bytes  []byte
+	file   file // nil but for the journal's last segment
 	end    env.Position
-	// offset is behind its last frame, last is where that begins.
+	// offset is behind its last frame, last is where that begins. bytes is
+	// the whole segment: only of the journal's last one.
 	last, offset int64
+	bytes        []byte
+	loaded       loadedSegment
 }
 
 // readSegment reads one segment, up to its first bad frame. That is an error
 // when a good one follows in the same segment.
-func (j *journal) readSegment(number uint64, begins func(first env.Position) error, visit func(logged)) (r recovered, err error) {
+func (j *journal) readSegment(number uint64, keep bool, chunk uint32, l *loader) (r recovered) {
 	r.path = filepath.Join(j.dir, segmentName(number))
-	f, b, err := readAll(func() (file, error) { return j.cfg.openFile(r.path, os.O_RDWR, segmentMode) })
+	p, err := j.openPieces(r.path)
 	if err != nil {
-		return r, err
+		r.err = err
+		return r
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	r.file, r.bytes = f, b
-	if r.header, err = readSegmentHeader(r.path, b, j.id, number); err != nil {
-		return r, err
+	b := p.bytes
+	if keep {
+		r.file, r.bytes = p.file, b
+	} else {
+		defer func() { r.err = errors.Join(r.err, p.file.Close()) }()
 	}
-	if err := begins(r.header.first); err != nil {
-		return r, err
+	if r.err = p.upTo(segmentHead); r.err != nil {
+		return r
 	}
-	j.size.Add(r.header.capacity)
-	r.end, r.last, r.offset = r.header.first, segmentHead, segmentHead
+	header, err := readSegmentHeader(r.path, b, j.id, number)
+	if err != nil {
+		r.err = err
+		return r
+	}
+	r.header = header
+	r.end, r.last, r.offset = header.first, segmentHead, segmentHead
+	l.begin()
 	for {
+		if r.err = p.frame(r.offset); r.err != nil {
+			return r
+		}
 		f, _, whole := readFrame(b[r.offset:], j.id, number)
 		if !whole || f.first != r.end {
 			break
 		}
-		if err := f.eachEntry(visit); err != nil {
-			return r, damagedFile(r.path, r.offset, "frame with a good checksum and a bad content: %v", err)
+		if err := l.frame(f, r.offset); err != nil {
+			r.err = damagedFile(r.path, r.offset, "frame with a good checksum and a bad content: %v", err)
+			return r
 		}
 		r.last, r.offset, r.end = r.offset, r.offset+f.size, r.end+env.Position(f.records)
 	}
-	if at, ok := j.laterFrame(b, r.offset, r.end, number); ok {
-		return r, damagedFile(r.path, r.offset, "a bad frame, and a good one behind it at byte %d", at)
+	if r.err = p.upTo(int64(len(b))); r.err != nil {
+		return r
 	}
-	return r, nil
+	if at, ok := j.laterFrame(b, r.offset, r.end, number); ok {
+		r.err = damagedFile(r.path, r.offset, "a bad frame, and a good one behind it at byte %d", at)
+		return r
+	}
+	r.loaded = l.end(b, r.offset, chunk)
+	return r
+}
+
+// pieces is a segment that is read piece by piece, each no larger than a
+// processor's cache: what was read is looked at at once.
+type pieces struct {
+	file  file
+	bytes []byte // all of it; zeros where it wasn't read yet
+	read  int64  // how much of it was
+}
+
+func (j *journal) openPieces(path string) (*pieces, error) {
+	f, err := j.cfg.openFile(path, os.O_RDWR, segmentMode)
+	if err != nil {
+		return nil, err
+	}
+	size, err := f.Size()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &pieces{file: f, bytes: makeLarge[byte](int(size))}, nil
+}
+
+// upTo reads what comes before end, or all.
+func (p *pieces) upTo(end int64) error {
+	all := int64(len(p.bytes))
+	for p.read < min(end, all) {
+		next := min(p.read+pieceBytes, all)
+		if _, err := p.file.ReadAt(p.bytes[p.read:next], p.read); err != nil {
+			return err
+		}
+		p.read = next
+	}
+	return nil
+}
+
+// frame reads what the head of a frame says that it has, if it is one.
+func (p *pieces) frame(offset int64) error {
+	if err := p.upTo(offset + frameHead); err != nil || offset+frameHead > p.read {
+		return err
+	}
+	return p.upTo(offset + alignFrame(frameHead+int64(binary.BigEndian.Uint32(p.bytes[offset+frameLen:]))))
 }
 
 // laterFrame looks for a whole frame of this generation behind a bad one.
@@ -195,7 +293,7 @@ func (j *journal) laterFrame(b []byte, bad int64, end env.Position, number uint6
 // settle makes the last segment durable as it was read, and cuts off what
 // follows: the last frame may be in the system's cache only, or there as
 // "clean" after a sync that failed. Writing the same bytes again harms nothing.
-func (j *journal) settle(r recovered) error {
+func (j *journal) settle(r *recovered) error {
 	if r.last < r.offset {
 		if _, err := r.file.WriteAt(r.bytes[r.last:r.offset], r.last); err != nil {
 			return err

@@ -1,54 +1,113 @@
 package store
 
 import (
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
-
-	"atoll/abd"
+	"time"
 )
 
-// BenchmarkRestart is how long Open takes: with a journal that bbolt has
-// nothing of, and with a database that the journal adds nothing to. The files
-// are in the system's cache. s/GiB is for a GiB of journal.
+var journalMiB = flag.Int("journal", 256, "MiB of journal that the benchmark Restart has (with -store, it is kept there)")
+
+// BenchmarkRestart is how long Open takes. The journal is of -journal MiB;
+// bbolt has nothing of it (new), or a million keys, of which the journal has
+// random ones (1M-keys); or there is nothing in it that bbolt hasn't (applied).
+// The files are in the system's cache. s/GiB is for a GiB of journal.
 func BenchmarkRestart(b *testing.B) {
-	b.Run("journal", func(b *testing.B) {
-		const records, value = 250_000, 1000
-		cfg := Config{Dir: b.TempDir(), TableBytes: 1 << 40, JournalBytes: 1 << 40}
-		restart(b, cfg, records, value, records, false)
-		b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)*(1<<30)/(records*(value+float64(recordHead+14))), "s/GiB")
-	})
-	b.Run("1M-keys", func(b *testing.B) {
-		restart(b, Config{Dir: b.TempDir()}, 1_000_000, 100, 1_000_000, true)
+	const million = 1_000_000
+	for _, value := range []int{100, 1024} {
+		b.Run(fmt.Sprintf("new/%d", value), func(b *testing.B) { restart(b, value, 0) })
+	}
+	b.Run("1M-keys/100", func(b *testing.B) { restart(b, 100, million) })
+	b.Run("applied", func(b *testing.B) {
+		cfg := Config{Dir: b.TempDir()}
+		mustCreate(b, cfg)
+		fillMany(b, cfg, million, 100)
+		openMany(b, cfg)
 	})
 }
 
-// restart measures Open of a store with so many records of so many keys.
-func restart(b *testing.B, cfg Config, records, value, keys int, applied bool) {
-	mustCreate(b, cfg)
-	s, err := Open(cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
+// fillMany puts so many keys into bbolt.
+func fillMany(b *testing.B, cfg Config, keys, value int) {
+	s := mustOpen(b, Config{Dir: cfg.Dir})
 	v := string(make([]byte, value))
-	for n := range records {
-		mustStore(b, s, abd.Key(fmt.Sprintf("key-%08d", n%keys)), testRecord(n+1, v))
+	for n := range keys {
+		mustStore(b, s, manyKey(n), testRecord(n+1, v))
 		if n%1000 == 999 {
 			mustCommit(b, s)
 		}
 	}
 	mustCommit(b, s)
-	if applied {
-		applyNow(b, s)
-	}
+	applyNow(b, s)
 	mustClose(b, s)
+}
+
+// restart measures Open with a journal of records with such values: of new
+// keys, or of random ones of so many that bbolt has.
+func restart(b *testing.B, value, keys int) {
+	cfg := Config{Dir: b.TempDir(), TableBytes: 1 << 40, JournalBytes: 1 << 40}
+	if *manyDir != "" {
+		cfg.Dir = filepath.Join(*manyDir, fmt.Sprintf("restart-%d-%d-%d", *journalMiB, value, keys))
+	}
+	size := 2 + len(manyKey(0)) + recordHead + value
+	records := *journalMiB << 20 / size
+	if _, err := os.Stat(filepath.Join(cfg.Dir, identityName)); err != nil {
+		mustCreate(b, cfg)
+		fillMany(b, cfg, keys, value)
+		fillJournal(b, cfg, records, keys, value)
+	}
+	openMany(b, cfg)
+	took := b.Elapsed().Seconds() / float64(b.N)
+	b.ReportMetric(took*(1<<30)/float64(records*size), "s/GiB")
+	b.ReportMetric(took*1e9/float64(records), "ns/record")
+}
+
+// fillJournal appends records of random keys, of so many; of new ones if 0.
+func fillJournal(b *testing.B, cfg Config, records, keys, value int) {
+	s := mustOpen(b, cfg)
+	r, v := random(1), string(make([]byte, value))
+	for n := range records {
+		key := manyKey(n)
+		if keys > 0 {
+			key = manyKey(r.IntN(keys))
+		}
+		mustStore(b, s, key, testRecord(2*(keys+n), v))
+		if n%512 == 511 {
+			mustCommit(b, s)
+		}
+	}
+	mustCommit(b, s)
+	mustClose(b, s)
+}
+
+// openMany measures Open, each time of the same folder.
+func openMany(b *testing.B, cfg Config) {
+	path := filepath.Join(cfg.Dir, stateName)
+	state, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
 	b.ResetTimer()
-	for b.Loop() {
+	used, most := time.Duration(0), 0.0
+	for range b.N {
+		// An apply may have begun.
+		if err := os.WriteFile(path, state, 0o600); err != nil {
+			b.Fatal(err)
+		}
+		cpu := processorTime()
+		b.StartTimer()
 		s, err := Open(cfg)
+		b.StopTimer()
+		used += processorTime() - cpu
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.StopTimer()
+		most = max(most, resident("RssAnon"))
 		mustClose(b, s)
-		b.StartTimer()
 	}
+	b.ReportMetric(float64(used.Milliseconds())/float64(b.N), "cpu-ms/op")
+	b.ReportMetric(most, "anon-MB")
 }

@@ -21,9 +21,13 @@ func (s *Store) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag,
 	m := merger{prefix: prefix, state: stateCursor{state: s.state, over: &tables, prefix: prefix, start: start}}
 	s.active.arrange()
 	for _, t := range tables {
-		if t != nil {
-			m.tables = append(m.tables, t.from(start))
+		if t == nil {
+			continue
 		}
+		if t != s.active {
+			t.sorted()
+		}
+		m.tables = append(m.tables, t.from(start))
 	}
 	highest := env.Position(0)
 	for {

@@ -172,22 +172,24 @@ func appendEntry(b []byte, key abd.Key, record []byte) []byte {
 type logged struct {
 	position env.Position
 	name     []byte // a key, or the name of a cell
+	at       uint32 // where the name stands in the payload
 	kind     byte   // kindRecord, or what a special entry says of itself
 	bytes    []byte // the record, or the blob
 }
 
 // eachEntry calls visit with every entry of a frame.
 func (f frame) eachEntry(visit func(logged)) error {
-	b, position := f.payload, f.first
+	b, position, at := f.payload, f.first, uint32(0)
 	for len(b) > 0 {
 		e, size, err := readEntry(b)
 		if err != nil {
 			return err
 		}
 		position++
-		e.position = position
+		e.position, e.at = position, at+2
 		visit(e)
 		b = b[size:]
+		at += uint32(size)
 	}
 	if position != f.first+env.Position(f.records) {
 		return fmt.Errorf("it says that it has %d records, and has %d", f.records, position-f.first)
@@ -229,26 +231,6 @@ func readEntry(b []byte) (logged, int64, error) {
 		return e, 0, fmt.Errorf("record of key %q: %s", e.name, reason)
 	}
 	return e, int64(2+nameLen) + size, nil
-}
-
-// readAll reads a whole file.
-func readAll(open func() (file, error)) (file, []byte, error) {
-	f, err := open()
-	if err != nil {
-		return nil, nil, err
-	}
-	size, err := f.Size()
-	if err == nil {
-		b := make([]byte, size)
-		if size == 0 {
-			return f, b, nil
-		}
-		if _, err = f.ReadAt(b, 0); err == nil {
-			return f, b, nil
-		}
-	}
-	f.Close()
-	return nil, nil, err
 }
 
 const segmentMode os.FileMode = 0o600

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"sort"
 	"sync"
@@ -85,13 +84,21 @@ func readSummary(path string, b []byte) (summary, error) {
 	}, nil
 }
 
-// fits holds the summary against the store that the file stands in, and
-// against the records that were counted in it.
-func (m summary) fits(path string, id storeID, records int64) error {
-	switch {
-	case m.id != id:
+// belongs holds the summary against the store that the file stands in.
+func (m summary) belongs(path string, id storeID) error {
+	if m.id != id {
 		return damagedFile(path, -1, "it belongs to another store (%v)", m.id)
-	case m.keys+m.tombstones != records:
+	}
+	return nil
+}
+
+// fits is belongs, and holds the summary against the records that were counted
+// in the file.
+func (m summary) fits(path string, id storeID, records int64) error {
+	if err := m.belongs(path, id); err != nil {
+		return err
+	}
+	if m.keys+m.tombstones != records {
 		return damagedFile(path, -1, "it holds %d records, and should hold %d", records, m.keys+m.tombstones)
 	}
 	return nil
@@ -152,12 +159,21 @@ func createState(path string, id storeID) error {
 // been found in the system's cache only, after a sync that failed: what it
 // says would be forgotten by a loss of power, and by then the journal's
 // segments that could say it again would have been used again.
-func openState(path string, id storeID) (*state, summary, *checker, error) {
-	c, err := checkState(path)
-	if err != nil {
-		return nil, summary{}, nil, err
-	}
-	m, err := readSummary(path, c.summary)
+//
+// Before the records are read, between is called with what the file says of
+// itself and with its cells. What it returns is told of all records, so that
+// bbolt needn't be searched for those of the journal.
+func openState(path string, id storeID, between func(m summary, cells map[string][]byte) (foundFunc, error)) (*state, summary, *checker, error) {
+	var m summary
+	c, err := checkStateBetween(path, func(c *checker) (_ foundFunc, err error) {
+		if m, err = readSummary(path, c.summary); err == nil {
+			err = m.belongs(path, id)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return between(m, c.cells)
+	})
 	if err == nil {
 		err = m.fits(path, id, c.records)
 	}
@@ -302,47 +318,14 @@ func (p presence) count(keys, tombstones *int64, by int64) {
 	}
 }
 
-// presences looks up keys, which are sorted, for records that take the place
-// of what is there. A record that is damaged isn't in their way. It uses all
-// processors: the replay after a crash may bring many.
-func (s *state) presences(keys []abd.Key) ([]presence, error) {
-	found := make([]presence, len(keys))
-	share := max(scanPage, len(keys)/runtime.GOMAXPROCS(0)+1)
-	errs := make([]error, len(keys)/share+1)
-	var workers sync.WaitGroup
-	for n := range errs {
-		begin := n * share
-		end := min(len(keys), begin+share)
-		workers.Go(func() { errs[n] = s.presencesOf(keys[begin:end], found[begin:end]) })
-	}
-	workers.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
-// presencesOf is presences on one processor, in several short transactions.
-func (s *state) presencesOf(keys []abd.Key, found []presence) error {
-	for at := 0; at < len(keys); {
-		end := min(len(keys), at+scanPage)
-		err := s.view(keys[at], func(records *bbolt.Bucket) error {
-			c := records.Cursor()
-			for ; at < end; at++ {
-				var err error
-				if found[at], err = s.base(c, keyBytes(keys[at])); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// presence looks up a key for a record that takes the place of what is there.
+// A record that is damaged isn't in its way.
+func (s *state) presence(key abd.Key) (found presence, err error) {
+	err = s.view(key, func(records *bbolt.Bucket) (err error) {
+		found, err = s.base(records.Cursor(), keyBytes(key))
+		return err
+	})
+	return found, err
 }
 
 // head is a key with its record's head.

@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"encoding/binary"
 	"hash/maphash"
+	"math/bits"
 	"slices"
 	"sort"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"atoll/abd"
@@ -25,8 +28,9 @@ const (
 	ownChunk = largestChunk / 4
 	// itemBlock is how many items are allocated at once.
 	itemBlock = 4096
-	// firstSlots is the size of a new table's index; a power of two.
-	firstSlots = 64
+	// firstSlots is the size of a new table's index; a power of two, and no
+	// less than loadParts.
+	firstSlots = 256
 	// runKeys is how many keys are sorted at once. The more, the longer that
 	// takes (about a millisecond); the fewer, the more runs a cursor merges.
 	runKeys = 8192
@@ -48,12 +52,19 @@ type table struct {
 	chunks [][]byte
 	fill   uint32   // the chunk that is being filled
 	slots  []uint32 // hash table with linear probing: an item's number + 1
+	shift  uint8    // by which a hash becomes the number of its slot
 	blocks [][]item
 	count  int // of items
 	// order holds the numbers of the items, runKeys by runKeys, each run
 	// sorted by key; arranged is how many items that is.
 	order    [][]uint32
 	arranged int
+	// unsorted are the runs that were left to sorted: the number of the next
+	// one, and how many aren't done.
+	unsorted struct {
+		next atomic.Int64
+		runs sync.WaitGroup
+	}
 	// cells are the blobs of the cells that were set.
 	cells map[string][]byte
 	// bytes is what it all takes. What was replaced counts, as it stays until
@@ -87,16 +98,24 @@ type entry struct {
 // newTable returns an empty table. Tables with the same seed have the same
 // hashes.
 func newTable(seed maphash.Seed) *table {
-	return &table{seed: seed, slots: make([]uint32, firstSlots), applied: make(chan struct{})}
+	return &table{seed: seed, slots: make([]uint32, firstSlots), shift: shiftOf(firstSlots), applied: make(chan struct{})}
 }
 
 func (t *table) hash(key abd.Key) uint32 { return uint32(maphash.String(t.seed, string(key))) }
 
+// shiftOf returns the shift for so many slots: the first bits of a hash choose
+// one, so that keys whose hashes begin alike stand together.
+func shiftOf(slots int) uint8 { return uint8(32 - bits.TrailingZeros(uint(slots))) }
+
+// home is the slot that a hash is looked for at first.
+func (t *table) home(hash uint32) uint32 { return hash >> t.shift }
+
 func (t *table) item(i uint32) *item { return &t.blocks[i/itemBlock][i%itemBlock] }
 
 // keyOf returns an item's key, which is never changed.
-func (t *table) keyOf(i uint32) abd.Key {
-	it := t.item(i)
+func (t *table) keyOf(i uint32) abd.Key { return t.keyAt(t.item(i)) }
+
+func (t *table) keyAt(it *item) abd.Key {
 	if it.key == 0 {
 		return ""
 	}
@@ -116,7 +135,7 @@ func (t *table) entryOf(i uint32) entry {
 // find returns the number of a key's item, or the slot that it would take.
 func (t *table) find(key abd.Key, hash uint32) (number uint32, slot uint32, ok bool) {
 	mask := uint32(len(t.slots) - 1)
-	for slot = hash & mask; t.slots[slot] != 0; slot = (slot + 1) & mask {
+	for slot = t.home(hash); t.slots[slot] != 0; slot = (slot + 1) & mask {
 		i := t.slots[slot] - 1
 		if t.item(i).hash == hash && t.keyOf(i) == key {
 			return i, slot, true
@@ -148,7 +167,8 @@ func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, b
 		t.slots[slot] = i + 1
 		*t.item(i) = item{hash: hash, key: uint16(len(key)), before: before}
 		t.bytes += entryOverhead
-	} else if old := t.item(i); int(old.key)+int(old.size) >= ownChunk {
+	} else if old := t.item(i); old.at == 0 && int(old.key)+int(old.size) >= ownChunk {
+		// Its chunk is its own: in a segment that was loaded, none stands at 0.
 		t.chunks[old.chunk] = nil
 		t.bytes -= int64(old.key) + int64(old.size)
 	}
@@ -205,14 +225,20 @@ func (t *table) room(n int) (chunk, at uint32, room []byte) {
 // grow doubles the index.
 func (t *table) grow() {
 	t.slots = make([]uint32, 2*len(t.slots))
-	mask := uint32(len(t.slots) - 1)
+	t.shift--
 	for i := range uint32(t.count) {
-		slot := t.item(i).hash & mask
-		for t.slots[slot] != 0 {
-			slot = (slot + 1) & mask
-		}
-		t.slots[slot] = i + 1
+		t.index(i)
 	}
+}
+
+// index puts an item that isn't there yet into the index.
+func (t *table) index(i uint32) {
+	mask := uint32(len(t.slots) - 1)
+	slot := t.home(t.item(i).hash)
+	for t.slots[slot] != 0 {
+		slot = (slot + 1) & mask
+	}
+	t.slots[slot] = i + 1
 }
 
 // arrange sorts the keys that came since the last time. Runs that are full
@@ -220,16 +246,52 @@ func (t *table) grow() {
 func (t *table) arrange() {
 	for t.arranged < t.count {
 		r := t.arranged / runKeys
-		end := min(t.count, (r+1)*runKeys)
 		if r == len(t.order) {
 			t.order = append(t.order, nil)
 		}
-		run := slices.Grow(t.order[r], end-t.arranged)
-		for ; t.arranged < end; t.arranged++ {
-			run = append(run, uint32(t.arranged))
+		t.sortRun(r)
+		t.arranged = min(t.count, (r+1)*runKeys)
+	}
+}
+
+// sortRun sorts a run that has room in t.order.
+func (t *table) sortRun(r int) {
+	run := t.order[r]
+	begin, end := r*runKeys+len(run), min(t.count, (r+1)*runKeys)
+	run = slices.Grow(run, end-begin)
+	for i := begin; i < end; i++ {
+		run = append(run, uint32(i))
+	}
+	t.sort(run)
+	t.order[r] = run
+}
+
+// seal ends a table, whose last record is before last: it never changes from
+// here on, but that its keys are sorted by whoever needs that first. A table
+// that was loaded may have millions that aren't.
+func (t *table) seal(last env.Position) {
+	t.last = last
+	begin, end := t.arranged/runKeys, (t.count+runKeys-1)/runKeys
+	if t.arranged == t.count {
+		begin = end
+	}
+	t.unsorted.next.Store(int64(begin))
+	t.unsorted.runs.Add(end - begin)
+	t.order = append(t.order, make([][]uint32, end-len(t.order))...)
+	t.arranged = t.count
+}
+
+// sorted sorts what seal has left unsorted. Several goroutines share the work,
+// and each returns when all is done.
+func (t *table) sorted() {
+	for {
+		r := int(t.unsorted.next.Add(1)) - 1
+		if r >= len(t.order) {
+			t.unsorted.runs.Wait()
+			return
 		}
-		t.sort(run)
-		t.order[r] = run
+		t.sortRun(r)
+		t.unsorted.runs.Done()
 	}
 }
 
@@ -268,7 +330,8 @@ func (t *table) sort(run []uint32) {
 }
 
 // from returns a cursor at the first key that isn't before start. The table
-// must be arranged, and mustn't change while the cursor is in use.
+// must be arranged, or sealed and sorted, and mustn't change while the cursor
+// is in use.
 func (t *table) from(start abd.Key) *tableCursor {
 	c := &tableCursor{table: t, runs: make([]runCursor, 0, len(t.order))}
 	for _, run := range t.order {

@@ -138,7 +138,7 @@ func TestFill(t *testing.T) {
 	if err := createState(path, storeID{1}); err != nil {
 		t.Fatal(err)
 	}
-	s, m, _, err := openState(path, storeID{1})
+	s, m, _, err := openState(path, storeID{1}, nothingReplayed)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,347 @@
+package store
+
+import (
+	"bytes"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/tags"
+)
+
+// loadTwin is what a table should hold: a map that was filled entry by entry.
+type loadTwin struct {
+	records map[abd.Key]entry // a removed one's record is nil
+	cells   map[string][]byte
+}
+
+// randomSegments makes segments of random entries, in frames of random sizes,
+// and reads them behind applied.
+func randomSegments(t *testing.T, r *rand.Rand, keys int, applied env.Position, hash func([]byte) uint32) ([]recovered, loadTwin) {
+	t.Helper()
+	j := journal{dir: t.TempDir(), cfg: Config{openFile: openOS}, id: storeID{1}}
+	twin := loadTwin{map[abd.Key]entry{}, map[string][]byte{}}
+	position := env.Position(0)
+	l := loader{applied: applied, hash: hash}
+	segments := make([]recovered, 1+r.IntN(5))
+	for n := range segments {
+		number := uint64(n + 1)
+		b := make([]byte, segmentHead)
+		first := position
+		for range r.IntN(20) {
+			payload, begin := make([]byte, frameHead), position
+			for range 1 + r.IntN(40) {
+				position++
+				payload = twin.append(payload, r, abd.Key(fmt.Sprint("key-", r.IntN(keys))), position, position > applied)
+			}
+			sealFrame(payload, j.id, number, begin, uint32(position-begin))
+			b = append(b, payload...)
+			b = append(b, make([]byte, alignFrame(int64(len(b)))-int64(len(b)))...)
+		}
+		if r.IntN(2) == 0 {
+			b = append(b, make([]byte, 2*len(b))...) // hardly used
+		}
+		copy(b, segmentHeader{generation: number, first: first, capacity: int64(len(b))}.encode(j.id))
+		writeFile(t, filepath.Join(j.dir, segmentName(number)), b)
+		if segments[n] = j.readSegment(number, false, uint32(n), &l); segments[n].err != nil {
+			t.Fatal(segments[n].err)
+		}
+		if segments[n].end != position {
+			t.Fatalf("segment %d ends with record %d, want %d", number, segments[n].end, position)
+		}
+	}
+	return segments, twin
+}
+
+// append appends a random entry to a payload, and to the twin if it counts.
+func (w loadTwin) append(b []byte, r *rand.Rand, key abd.Key, position env.Position, counts bool) []byte {
+	switch kind := r.IntN(20); {
+	case kind == 0:
+		name := fmt.Sprint("cell-", r.IntN(3))
+		blob := encodeBlob(kindCell, name, []byte(fmt.Sprint(position)))
+		if counts {
+			w.cells[name] = blob
+		}
+		return appendSpecial(b, name, blob)
+	case kind == 1:
+		if counts {
+			w.records[key] = entry{position: position}
+		}
+		return appendSpecial(b, string(key), encodeBlob(kindRemoved, string(key), nil))
+	default:
+		record := testRecord(int(position), strings.Repeat("v", r.IntN(100)))
+		if record.Deleted = kind < 5; record.Deleted {
+			record.Value = nil
+		}
+		encoded := encodeRecord(key, record)
+		if counts {
+			w.records[key] = entry{position: position, record: encoded}
+		}
+		return appendEntry(b, key, encoded)
+	}
+}
+
+// check compares a table with the twin: entry by entry, and in order.
+func (w loadTwin) check(t *testing.T, table *table, hash func([]byte) uint32) {
+	t.Helper()
+	table.arrange()
+	c := table.from("")
+	for _, key := range slices.Sorted(maps.Keys(w.records)) {
+		want := w.records[key]
+		got, ok := table.get(key, hash(keyBytes(key)))
+		at, inOrder := c.peek()
+		if !ok || !inOrder || at != key {
+			t.Fatalf("%q: found %v, and %q is next in order", key, ok, at)
+		}
+		for _, e := range []entry{got, c.entry()} {
+			if e.position != want.position || e.before != want.before || !bytes.Equal(e.record, want.record) {
+				t.Fatalf("%q: %+v, want %+v", key, e, want)
+			}
+		}
+		c.next()
+	}
+	if key, ok := c.peek(); ok || table.count != len(w.records) {
+		t.Fatalf("%d keys, %q among them, want %d", table.count, key, len(w.records))
+	}
+	if !maps.EqualFunc(table.cells, w.cells, bytes.Equal) {
+		t.Fatalf("cells %q, want %q", table.cells, w.cells)
+	}
+}
+
+// The journal makes the same table as its entries one by one, whatever their
+// hashes: alike, too, or all at the end of the index.
+func TestLoad(t *testing.T) {
+	seed := maphash.MakeSeed()
+	good := func(b []byte) uint32 { return uint32(maphash.Bytes(seed, b)) }
+	for name, hash := range map[string]func([]byte) uint32{
+		"good":       good,
+		"alike":      func(b []byte) uint32 { return good(b) | 0x00ffffff },
+		"the same":   func([]byte) uint32 { return 0x7fffffff },
+		"at the end": func(b []byte) uint32 { return good(b) | 0xff000000 },
+		"last":       func([]byte) uint32 { return ^uint32(0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := random(11)
+			for round := range 12 {
+				keys := []int{1, 30, 3000}[round%3]
+				segments, twin := randomSegments(t, r, keys, env.Position(r.IntN(2)*r.IntN(500)), hash)
+				table := newTable(seed)
+				present, tombstones := loadTable(table, segments)
+				var wantPresent, wantTombstones int64
+				for _, e := range twin.records {
+					presenceOf(e.record).count(&wantPresent, &wantTombstones, +1)
+				}
+				if present != wantPresent || tombstones != wantTombstones {
+					t.Fatalf("%d keys and %d tombstones, want %d and %d", present, tombstones, wantPresent, wantTombstones)
+				}
+				twin.check(t, table, hash)
+				for i := range keys { // it goes on as any other
+					key, position := abd.Key(fmt.Sprint("key-", i*2)), env.Position(1_000_000+i)
+					record := encodeRecord(key, testRecord(i+1, "put"))
+					e := entry{position: position, record: record, before: tombstone}
+					if old, there := twin.records[key]; there {
+						e.before = old.before
+					}
+					copy(table.put(key, hash(keyBytes(key)), len(record), position, tombstone), record)
+					twin.records[key] = e
+				}
+				twin.check(t, table, hash)
+			}
+		})
+	}
+}
+
+// A table knows of what bbolt has only what was told of its own keys.
+func TestReplaces(t *testing.T) {
+	seed := maphash.MakeSeed()
+	hash := func(b []byte) uint32 { return uint32(maphash.Bytes(seed, b)) }
+	segments, twin := randomSegments(t, random(5), 300, 0, hash)
+	table := newTable(seed)
+	loadTable(table, segments)
+	var keys [][]byte
+	var there []presence
+	var want, got [2]int64
+	for i := range 600 { // half of them are nowhere in the journal
+		key, is := abd.Key(fmt.Sprint("key-", i)), []presence{present, tombstone}[i%2]
+		keys, there = append(keys, keyBytes(key)), append(there, is)
+		if e, ok := twin.records[key]; ok {
+			e.before = is
+			twin.records[key] = e
+			is.count(&want[0], &want[1], +1)
+		}
+	}
+	got[0], got[1] = table.replaces(keys, there)
+	if got != want || want[0] == 0 || want[1] == 0 {
+		t.Errorf("%d keys and %d tombstones are replaced, want %d", got[0], got[1], want)
+	}
+	twin.check(t, table, hash)
+}
+
+// A large record in a segment that was loaded is replaced, and what else the
+// segment holds stays.
+func TestReplaceLoaded(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), openFile: new(disk).open}
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	large := testRecord(1, string(make([]byte, ownChunk)))
+	mustStore(t, s, "large", large)
+	mustStore(t, s, "small", testRecord(2, "kept"))
+	mustCommit(t, s)
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	wantLoad(t, s, "large", large)
+	mustStore(t, s, "large", testRecord(3, "less"))
+	wantLoad(t, s, "large", testRecord(3, "less"))
+	wantLoad(t, s, "small", testRecord(2, "kept"))
+	mustCommit(t, s)
+	applyNow(t, s)
+	wantLoad(t, s, "small", testRecord(2, "kept"))
+	mustClose(t, s)
+}
+
+// What a start has loaded and not sorted goes to the apply at once, and a Scan
+// that comes meanwhile sees all of it in order.
+func TestScanAfterRestart(t *testing.T) {
+	cfg := Config{Dir: t.TempDir(), openFile: new(disk).open}
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	const n = 3*runKeys + 7
+	for i := range n {
+		mustStore(t, s, abd.Key(fmt.Sprintf("key-%08d", i*7919%n)), testRecord(i+1, "v"))
+		if i%1000 == 0 {
+			mustCommit(t, s)
+		}
+	}
+	mustCommit(t, s)
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if s.frozen.Load() == nil && s.Applied() < s.Committed() {
+		t.Error("what was loaded isn't on its way into bbolt")
+	}
+	if u := s.Usage(); u.Keys != n {
+		t.Errorf("%d keys, want %d", u.Keys, n)
+	}
+	seen := 0
+	if _, err := s.Scan("", "", func(key abd.Key, _ tags.Tag, _ bool) bool {
+		if want := abd.Key(fmt.Sprintf("key-%08d", seen)); key != want {
+			t.Fatalf("key %d is %q, want %q", seen, key, want)
+		}
+		seen++
+		return true
+	}); err != nil || seen != n {
+		t.Errorf("%d keys, want %d; %v", seen, n, err)
+	}
+	applyNow(t, s)
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if u := s.Usage(); u.Keys != n {
+		t.Errorf("after the apply: %d keys, want %d", u.Keys, n)
+	}
+	wantLoad(t, s, "key-00000000", testRecord(1, "v"))
+	mustClose(t, s)
+}
+
+// Several sort a sealed table at once, each run once.
+func TestSorted(t *testing.T) {
+	for _, counts := range [][2]int{{0, 0}, {0, 5}, {5, 5}, {0, 3*runKeys + 1}, {runKeys, 2 * runKeys}, {runKeys + 9, 2*runKeys + 3}} {
+		table := newTable(maphash.MakeSeed())
+		var want []abd.Key
+		for i := range counts[1] {
+			if i == counts[0] {
+				table.arrange()
+			}
+			key := abd.Key(fmt.Sprint(i * 7919 % 100_003))
+			putRecord(table, key, env.Position(i+1), 3, absent)
+			want = append(want, key)
+		}
+		slices.Sort(want)
+		table.seal(env.Position(counts[1]))
+		var sorters sync.WaitGroup
+		for range 3 {
+			sorters.Go(func() {
+				table.sorted()
+				for c, i := table.from(""), 0; ; i++ {
+					key, ok := c.peek()
+					if !ok {
+						if i != len(want) {
+							t.Errorf("%d: %d keys, want %d", counts, i, len(want))
+						}
+						return
+					}
+					if key != want[i] {
+						t.Errorf("%d: key %d is %q, want %q", counts, i, key, want[i])
+						return
+					}
+					c.next()
+				}
+			})
+		}
+		sorters.Wait()
+	}
+}
+
+// A folder that Open refuses is left as it was, whichever of its files is
+// damaged: neither the torn end of a journal is cut off nor a spare removed.
+func TestRefusedFolderStays(t *testing.T) {
+	for _, file := range []string{stateName, filepath.Join(journalName, segmentName(1))} {
+		cfg := filled(t, 100)
+		s := mustOpen(t, cfg)
+		for i := range 3 {
+			mustStore(t, s, "late", testRecord(1000+i, "v"))
+			mustCommit(t, s)
+		}
+		torn := s.journal.active
+		offset := s.journal.offset
+		mustStore(t, s, "late", testRecord(2000, "torn"))
+		mustCommit(t, s)
+		mustClose(t, s)
+		b := readFile(t, torn.path)
+		b[offset+frameHead+5] ^= 1
+		writeFile(t, torn.path, b)
+		writeFile(t, filepath.Join(cfg.Dir, journalName, spareName(99)), make([]byte, 100))
+
+		path := filepath.Join(cfg.Dir, file)
+		b = readFile(t, path)
+		if file == stateName {
+			flipAt(t, b, keysOf(100)[50], -recordHead-8, 0x40) // a key: out of order
+		} else {
+			b[segmentHead+frameHead+3] ^= 1 // the first frame
+		}
+		writeFile(t, path, b)
+		before := folderOf(t, cfg.Dir)
+		if s, err := Open(cfg); err == nil {
+			mustClose(t, s)
+			t.Fatalf("%s is damaged, and Open takes it", file)
+		} else {
+			wantDamage(t, err, filepath.Base(file))
+		}
+		if after := folderOf(t, cfg.Dir); !maps.Equal(before, after) {
+			t.Errorf("%s is damaged, and Open has changed the folder", file)
+		}
+	}
+}
+
+// folderOf returns all files of a folder but its lock.
+func folderOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && d.Name() != lockName {
+			files[path] = string(readFile(t, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
