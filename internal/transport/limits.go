@@ -64,6 +64,9 @@ const (
 	// flushAbove is how much Queue lets gather before it flushes by itself,
 	// so that a large batch is on its way while the rest is encoded.
 	flushAbove = 64 << 10
+	// packetBatch is how many datagrams are received at a time. quic-go asks for
+	// no more.
+	packetBatch = 8
 	// keepBuffer is the largest send buffer that is kept for reuse.
 	keepBuffer = 1 << 20
 	// bulkStep is what send buffers of large frames are rounded up to.

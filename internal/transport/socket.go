@@ -190,10 +190,14 @@ func (t *Transport) bind(addr netip.AddrPort) (*socket, error) {
 		resetKey = &key
 	}
 	local := udp.LocalAddr().(*net.UDPAddr).AddrPort()
+	packets, err := newPacketConn(udp, addr.Addr().Is4())
+	if err != nil {
+		return nil, errors.Join(err, udp.Close())
+	}
 	return &socket{
 		udp: udp,
 		quic: &quic.Transport{
-			Conn:                udp,
+			Conn:                packets,
 			StatelessResetKey:   resetKey,
 			ConnContext:         t.door.enter,
 			VerifySourceAddress: t.door.doubts,
