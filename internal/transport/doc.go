@@ -30,6 +30,9 @@
 // known about the reason, and keeps nothing: repeating what was lost is the
 // business of conversations, whose requests are idempotent.
 //
+// On Linux the datagrams themselves are read and written past Go's scheduler,
+// see packetConn.
+//
 // Two nodes that dial each other at the same moment end up with two sessions.
 // Both sides then use the one that the node with the smaller id dialed, and
 // the other one is closed after [DuplicateLinger], when the answers that were
