@@ -76,7 +76,7 @@ const (
 	bulkChunk = 256 << 10
 	// minChunk and maxChunk bound the buffers into which small frames are
 	// read, and minRead is how much free space is worth a read.
-	minChunk = 4 << 10
+	minChunk = 1 << 10
 	maxChunk = 64 << 10
 	minRead  = 512
 	// maxIncoming is how many decoded messages the handler gets at once: of a
@@ -120,6 +120,10 @@ const (
 	// BackoffCap is the longest pause between two attempts, and how long a
 	// session must have lived for the next attempt to come without a pause.
 	BackoffCap = time.Second
+	// RedialSpread is within which time clients dial a node again whose session
+	// has ended, at random, unless they have something to send to it: when a node
+	// ends, thousands of idle clients are told at the same moment.
+	RedialSpread = 2 * time.Second
 	// DuplicateLinger is how long the second session with one node stays
 	// open.
 	DuplicateLinger = time.Second

@@ -21,6 +21,8 @@ type peer struct {
 	failure atomic.Pointer[UnreachableError]
 	// wake holds a token when there is a new session, or Connect was called.
 	wake chan struct{}
+	// wanted holds a token when Send found no session.
+	wanted chan struct{}
 
 	// The rest is guarded by Transport.mu.
 
@@ -36,11 +38,13 @@ func (p *peer) poke() {
 	}
 }
 
-// calm forgets what poke said: what follows is about something newer.
+// calm forgets what poke and Send said: what follows is about something newer.
 func (p *peer) calm() {
-	select {
-	case <-p.wake:
-	default:
+	for _, c := range []chan struct{}{p.wake, p.wanted} {
+		select {
+		case <-c:
+		default:
+		}
 	}
 }
 
@@ -71,6 +75,10 @@ func (t *Transport) Send(to quorum.NodeID, conversation uint64, m env.Message) e
 			s.Flush()
 		}
 		return err
+	}
+	select {
+	case p.wanted <- struct{}{}:
+	default:
 	}
 	if err := p.failure.Load(); err != nil {
 		return err
@@ -175,7 +183,7 @@ func (t *Transport) keep(node quorum.NodeID) (*peer, error) {
 }
 
 func newPeer(node quorum.NodeID) *peer {
-	p := &peer{node: node, wake: make(chan struct{}, 1)}
+	p := &peer{node: node, wake: make(chan struct{}, 1), wanted: make(chan struct{}, 1)}
 	p.fail(ErrConnecting)
 	return p
 }
@@ -206,11 +214,28 @@ func (t *Transport) keepSession(ctx context.Context, p *peer) {
 			// again and again without a pause.
 			if time.Since(s.born) >= BackoffCap {
 				attempts = 0
+				t.spread(ctx, p)
 				continue
 			}
 		}
 		attempts++
 		p.pause(ctx, backoff(attempts))
+	}
+}
+
+// spread has a client wait a little before it dials a node again, unless there
+// is something to send to it.
+func (t *Transport) spread(ctx context.Context, p *peer) {
+	if t.cfg.Self != "" {
+		return // nodes are few, and need each other
+	}
+	timer := time.NewTimer(rand.N(RedialSpread))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.wanted:
+	case <-p.wake:
+	case <-ctx.Done():
 	}
 }
 

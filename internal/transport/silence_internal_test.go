@@ -21,7 +21,7 @@ func TestSilence(t *testing.T) {
 		{"all is answered", func(int) bool { return true }, func(int) bool { return true }, 0},
 		{"once, and answered late", func(at int) bool { return at == 4 }, func(at int) bool { return at == 0 }, 0},
 		{"once, and never answered", func(int) bool { return false }, func(at int) bool { return at == 0 }, 5},
-		{"it dies under traffic", func(at int) bool { return at < 10 }, func(int) bool { return true }, 15},
+		{"it dies under traffic", func(at int) bool { return at < 10 }, func(int) bool { return true }, 14},
 		{"it dies while nothing is sent", func(at int) bool { return at < 10 }, func(at int) bool { return at < 3 || at == 30 }, 35},
 	} {
 		t.Run(test.name, func(t *testing.T) {
