@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +33,10 @@ const (
 	// pathProbes is how long QUIC tries out larger packets on a new connection,
 	// about: what follows is what an idle one costs.
 	pathProbes = 5 * time.Second
+	// fillAtOnce is how many keys are written at the same time before anything is
+	// measured, and fillLimit how long all may take.
+	fillAtOnce = 500
+	fillLimit  = 2 * time.Minute
 	// backPoll is how often it is looked how many clients are back.
 	backPoll = 50 * time.Millisecond
 	// backLimit is how long all may take.
@@ -114,7 +119,14 @@ func (s idlers) fill(b *bed, cluster *target.Cluster) error {
 		return err
 	}
 	defer func() { _ = c.Close() }()
-	return target.FillByPuts(b.ctx, target.AtollClient(c), keyNames(s.keys), make([]byte, s.value))
+	ctx, cancel := context.WithTimeout(b.ctx, fillLimit)
+	defer cancel()
+	for keys := range slices.Chunk(keyNames(s.keys), fillAtOnce) {
+		if err := target.FillByPuts(ctx, target.AtollClient(c), keys, make([]byte, s.value)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // round measures busy clients alone, connects the idle ones, sees what those

@@ -25,13 +25,15 @@ import (
 // with its input.
 const workerCommand = "clients"
 
-// connecting is how many clients of a process connect at the same time;
-// connectFor and connectEach are how long all may take, and how much longer for
+// connecting is how many clients connect at the same time, those of all
+// processes together, and at least one of each; connectFor and connectEach are how long all may take, and how much longer for
 // each client of all processes.
 const (
-	connecting  = 8
+	connecting  = 80
 	connectFor  = 2 * time.Minute
 	connectEach = 30 * time.Millisecond
+	// connectAgain is the pause after an attempt that failed.
+	connectAgain = 100 * time.Millisecond
 )
 
 // job is what a process of clients is for.
@@ -41,8 +43,10 @@ type job struct {
 	First, Clients int
 	// Shared: all its clients share the connections of the first.
 	Shared bool
-	// Limit is how long connecting may take.
-	Limit time.Duration
+	// Limit is how long connecting may take, and AtOnce how many of the process
+	// connect at the same time, at least 1.
+	Limit  time.Duration
+	AtOnce int
 }
 
 // order is one run. All processes have the same. Without an operation the
@@ -144,17 +148,13 @@ func connectAll(ctx context.Context, j job) (clients []load.Client, closeAll fun
 	clients = make([]load.Client, own)
 	closers := make([]io.Closer, own)
 	errs := make([]error, own)
-	turn := make(chan struct{}, connecting)
+	turn := make(chan struct{}, max(1, j.AtOnce))
 	var all sync.WaitGroup
 	for i := range clients {
 		all.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			clients[i], closers[i], errs[i] = j.Access.Connect(ctx, j.First+i)
-			if errs[i] == nil {
-				// A connection that never did anything may not be one yet.
-				errs[i] = clients[i].Get(ctx, keyNames(1)[0])
-			}
+			clients[i], closers[i], errs[i] = j.connect(ctx, j.First+i)
 		})
 	}
 	all.Wait()
@@ -168,6 +168,24 @@ func connectAll(ctx context.Context, j job) (clients []load.Client, closeAll fun
 			}
 		}
 	}, errors.Join(errs...)
+}
+
+// connect connects one client. While thousands do, a machine may be too busy to
+// answer some in time: they try again.
+func (j job) connect(ctx context.Context, i int) (load.Client, io.Closer, error) {
+	for {
+		c, closer, err := j.Access.Connect(ctx, i)
+		if err == nil {
+			// A connection that never did anything may not be one yet.
+			if err = c.Get(ctx, keyNames(1)[0]); err == nil {
+				return c, closer, nil
+			}
+			_ = closer.Close()
+		}
+		if wait(ctx, connectAgain) != nil {
+			return nil, nil, err
+		}
+	}
 }
 
 // workers are processes of clients.
@@ -184,7 +202,7 @@ type workerProcess struct {
 // through, and returns when all are connected.
 func startWorkers(ctx context.Context, program string, j job, processes int) (w *workers, err error) {
 	w = &workers{}
-	j.Limit = connectFor + time.Duration(processes*j.Clients)*connectEach
+	j.Limit, j.AtOnce = connectFor+time.Duration(processes*j.Clients)*connectEach, connecting/processes
 	defer func() {
 		if err != nil {
 			w.stop()
