@@ -6,6 +6,7 @@
 //	cd bench && go build -o ../bin/bench .
 //	../bin/bench compare                 # all targets, interleaved
 //	../bin/bench connections             # a thousand connections of their own
+//	../bin/bench idle                    # ten thousand clients that do nothing
 //	../bin/bench gap                     # what the death of a node does to writes
 //	../bin/bench silent                  # what a replica does that isn't heard
 //	../bin/bench sustained               # a million keys, a minute
@@ -40,6 +41,13 @@
 // has connections of its own: one to a node of a peer, one to each node of atoll.
 // With --shared those of a process share one, and with --bench2 the processes that
 // drive atoll2 are those of another build of this program, and so of the library.
+//
+// # idle
+//
+// Thousands of clients that are connected and do nothing, in processes of their
+// own: what they cost the replicas, and themselves; what they do to a few busy
+// clients, measured before they came and beside them; and how long it takes until
+// a replica that was killed and started again has all of them back.
 //
 // # gap
 //

@@ -29,9 +29,9 @@ const workerCommand = "clients"
 // processes together, and at least one of each; connectFor and connectEach are how long all may take, and how much longer for
 // each client of all processes.
 const (
-	connecting  = 80
+	connecting  = 20
 	connectFor  = 2 * time.Minute
-	connectEach = 30 * time.Millisecond
+	connectEach = 100 * time.Millisecond
 	// connectAgain is the pause after an attempt that failed.
 	connectAgain = 100 * time.Millisecond
 )
