@@ -32,8 +32,11 @@
 // the keys. And it takes its time, about as long as the next table needs to
 // fill, so that callers don't have the disk against them now and not then.
 //
-// Open reads all of bbolt's file and the journal, on all processors.
-// docs/adr/0009-bbolt-under-many-keys.md has the figures.
+// Open reads the journal and then all of bbolt's file, on all processors, and
+// writes nothing before both are found to be sound. The segments become the
+// chunks of a table (load.go), and what it replaces is noted when the check
+// comes by. docs/adr/0009-bbolt-under-many-keys.md and
+// 0014-loading-the-journal.md have the figures.
 //
 // # The folder
 //

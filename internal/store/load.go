@@ -66,7 +66,7 @@ func makeLarge[T any](n int) []T {
 		return s[:n] // no item begins with a page
 	}
 	s = s[skip : skip+n : skip+n]
-	adviseLarge(unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), n*size&^(boltPage-1)))
+	adviseLarge(unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), n*size))
 	return s
 }
 

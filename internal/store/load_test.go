@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -287,6 +288,29 @@ func TestSorted(t *testing.T) {
 		}
 		sorters.Wait()
 	}
+}
+
+// Who finds no run left to sort waits for those that others have taken.
+func TestSortedWaits(t *testing.T) {
+	table := newTable(maphash.MakeSeed())
+	for i := range runKeys - 1 { // one run, which put leaves alone
+		putRecord(table, abd.Key(fmt.Sprint(i)), env.Position(i+1), 3, absent)
+	}
+	table.seal(runKeys - 1)
+	taken := int(table.unsorted.next.Add(1)) - 1
+	var waiter sync.WaitGroup
+	waiter.Go(func() {
+		table.sorted()
+		if len(table.order[taken]) != table.count {
+			t.Errorf("%d of %d keys are in order", len(table.order[taken]), table.count)
+		}
+	})
+	for table.unsorted.next.Load() < int64(taken+2) { // until there is none left for it
+		runtime.Gosched()
+	}
+	table.sortRun(taken)
+	table.unsorted.runs.Done()
+	waiter.Wait()
 }
 
 // A folder that Open refuses is left as it was, whichever of its files is
