@@ -52,8 +52,8 @@ func eachOf(n int, worker func() (work func(i int))) {
 }
 
 // makeLarge makes a slice, in large pages if it fills some. To touch a page of
-// memory for the first time takes a quarter of a microsecond on a plain machine
-// and thirty on some virtual ones; a GiB has 262,144 small ones.
+// memory for the first time takes up to 30 µs on a virtual machine, and a GiB
+// has 262,144 small ones.
 func makeLarge[T any](n int) []T {
 	size := int(unsafe.Sizeof(*new(T)))
 	if n*size < largePage {
