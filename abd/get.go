@@ -21,8 +21,16 @@ type gathered struct {
 	confirmed bool
 	holders   quorum.Tally    // of the record's tag
 	sources   []quorum.NodeID // those of them that have left its value out
-	lives     lives           // in which they answered
 }
+
+func (g *gathered) begin(cs quorum.Configurations, rules Rules) {
+	if rules.FastOnNewest {
+		cs = cs[len(cs)-1:]
+	}
+	g.holders.Begin(cs)
+}
+
+func (g *gathered) grow(cs quorum.Configurations) { g.holders.Grow(cs) }
 
 // add takes one more answer.
 func (g *gathered) add(from quorum.NodeID, ack *GetAck) {
@@ -60,11 +68,21 @@ func (g *gathered) heldBy(nodes []quorum.NodeID) bool {
 	return !slices.ContainsFunc(nodes, func(id quorum.NodeID) bool { return !g.holders.Has(id) })
 }
 
-// get runs a get phase: the largest record among those of a read quorum.
+// get runs get phases until one ends over configurations none of which is out
+// meanwhile: the largest record among those of a read quorum of each.
 func (r *Registers) get(e env.Env, key Key, tagOnly bool) (found, error) {
-	p := phase{name: "get", rules: r.Rules}
+	for {
+		if f, err := r.getOnce(e, key, tagOnly); err != errOut {
+			return f, err
+		}
+	}
+}
+
+func (r *Registers) getOnce(e env.Env, key Key, tagOnly bool) (found, error) {
+	p := r.begin("get")
 	var g gathered
-	g.holders.Begin(r.Configurations)
+	g.begin(p.config.Active(), r.Rules)
+	p.grow = g.grow
 	accept := func(from quorum.NodeID, answer env.Message) bool {
 		ack, ok := answer.(*GetAck)
 		if !ok {
@@ -73,18 +91,17 @@ func (r *Registers) get(e env.Env, key Key, tagOnly bool) (found, error) {
 		g.add(from, ack)
 		return true
 	}
-	p.prefer(e, r.Configurations)
-	req := &Get{Key: key, TagOnly: tagOnly}
+	p.prefer(e)
+	req := &Get{Key: key, TagOnly: tagOnly, Horizon: p.config.Horizon()}
 	if !tagOnly {
 		req.ValueLimit = r.inline()
 	}
-	err := p.run(e, r.Configurations, req, accept, g.holders.Remove, p.answered.HasRead, p.refused.LeavesRead)
+	err := p.run(e, req, accept, g.holders.Remove, p.answered.HasRead, p.refused.LeavesRead)
 	switch {
 	case err != nil:
 		return found{}, err
 	case g.omitted > 0:
-		g.lives = p.lives
-		return r.fetch(e, key, &g)
+		return r.fetch(e, key, &p, &g)
 	}
 	return found{g.record, g.settled(r.Rules) || r.Rules.FastOnAsked && g.heldBy(p.first)}, nil
 }
@@ -102,19 +119,23 @@ func (r *Registers) inline() int {
 // that one is late (R2).
 //
 // It is a get phase once more, with the answers of the one before already
-// there. So whatever shows that tag or a larger one ends it, with a value that
+// there, over the configurations of that. So whatever shows that tag or a larger one ends it, with a value that
 // was stored under the tag beside it, and is judged like any answer: a larger
 // tag is settled only if its own holders say so. If the holders die, nothing
 // will bring the value. Then a read quorum of this phase is enough by itself:
 // it meets every put that has ended, and so nobody has returned the record
 // that only those had who died.
-func (r *Registers) fetch(e env.Env, key Key, known *gathered) (found, error) {
-	p := phase{name: "get", rules: r.Rules}
-	p.first, p.spare = sources(e.Nearest(r.Configurations.Members()), known.sources)
-	p.lives = known.lives
+func (r *Registers) fetch(e env.Env, key Key, before *phase, known *gathered) (found, error) {
+	p := r.begin("get")
+	p.config, p.lives = before.config, before.lives
+	p.first, p.spare = sources(e.Nearest(p.config.Active().Members()), known.sources)
 	settled := known.settled(r.Rules)
 	var own gathered
-	own.holders.Begin(r.Configurations)
+	own.begin(p.config.Active(), r.Rules)
+	p.grow = func(cs quorum.Configurations) {
+		known.grow(cs)
+		own.grow(cs)
+	}
 	accept := func(from quorum.NodeID, answer env.Message) bool {
 		ack, ok := answer.(*GetAck)
 		if !ok || ack.Omitted > 0 {
@@ -134,8 +155,8 @@ func (r *Registers) fetch(e env.Env, key Key, known *gathered) (found, error) {
 	complete := func() bool {
 		return known.omitted == 0 || p.answered.HasRead() && !r.Rules.WaitForHolder
 	}
-	req := &Get{Key: key, expect: known.omitted}
-	if err := p.run(e, r.Configurations, req, accept, void, complete, p.refused.LeavesRead); err != nil {
+	req := &Get{Key: key, Horizon: p.config.Horizon(), expect: known.omitted}
+	if err := p.run(e, req, accept, void, complete, p.refused.LeavesRead); err != nil {
 		return found{}, err
 	}
 	if known.omitted > 0 {

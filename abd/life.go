@@ -32,6 +32,10 @@ type Standing struct {
 	// Others are the nodes that the one who answers knows to be in a later
 	// life than their first, sorted by node. The slice is immutable.
 	Others []LifeOf
+	// Horizon is what the node durably knows of the configurations. News says
+	// it in full to who knows less, and is nil for who doesn't.
+	Horizon quorum.Horizon
+	News    *quorum.News
 }
 
 // Of returns what s knows of a node.
@@ -69,7 +73,7 @@ func raised(lives []LifeOf, node quorum.NodeID, life Life) []LifeOf {
 }
 
 // standingOf returns the standing of whoever gave an answer, nil if it is none
-// that counts towards a quorum.
+// that counts towards a quorum or reveals configurations.
 func standingOf(answer env.Message) *Standing {
 	switch m := answer.(type) {
 	case *GetAck:
@@ -77,6 +81,8 @@ func standingOf(answer env.Message) *Standing {
 	case *PutAck:
 		return &m.Standing
 	case *Page:
+		return &m.Standing
+	case *Moved:
 		return &m.Standing
 	}
 	return nil

@@ -25,11 +25,11 @@ func (r *Registers) List(e env.Env, prefix, after Key, limit int) (keys []Listed
 	if len(prefix) > MaxKey {
 		return nil, "", false, prefix.Check()
 	}
-	pages, err := r.pages(e, &List{Prefix: prefix, After: after, Limit: min(max(limit, 1), MaxPage)})
+	pages, in, err := r.pages(e, &List{Prefix: prefix, After: after, Limit: min(max(limit, 1), MaxPage)})
 	if err != nil {
 		return nil, "", false, err
 	}
-	merged, next, more := r.merge(pages)
+	merged, next, more := r.merge(pages, in)
 	if err := r.settle(e, merged); err != nil {
 		return nil, "", false, err
 	}
@@ -84,13 +84,23 @@ type pageOf struct {
 	page *Page
 }
 
-// pages asks for a page until a read quorum has answered.
-func (r *Registers) pages(e env.Env, req *List) ([]pageOf, error) {
-	p := phase{name: "list", rules: r.Rules}
+// pages asks for pages until a read quorum of every active configuration has
+// answered, and returns those configurations too.
+func (r *Registers) pages(e env.Env, req *List) ([]pageOf, quorum.Configurations, error) {
+	for {
+		if pages, in, err := r.pagesOnce(e, *req); err != errOut {
+			return pages, in, err
+		}
+	}
+}
+
+func (r *Registers) pagesOnce(e env.Env, req List) ([]pageOf, quorum.Configurations, error) {
+	p := r.begin("list")
+	req.Horizon = p.config.Horizon()
 	var pages []pageOf
 	accept := func(from quorum.NodeID, answer env.Message) bool {
 		page, ok := answer.(*Page)
-		if !ok || !page.follows(req) {
+		if !ok || !page.follows(&req) {
 			return false
 		}
 		for _, known := range pages {
@@ -101,12 +111,12 @@ func (r *Registers) pages(e env.Env, req *List) ([]pageOf, error) {
 		pages = append(pages, pageOf{from, page})
 		return true
 	}
-	p.prefer(e, r.Configurations)
+	p.prefer(e)
 	void := func(node quorum.NodeID) {
 		pages = slices.DeleteFunc(pages, func(p pageOf) bool { return p.node == node })
 	}
-	err := p.run(e, r.Configurations, req, accept, void, p.answered.HasRead, p.refused.LeavesRead)
-	return pages, err
+	err := p.run(e, &req, accept, void, p.answered.HasRead, p.refused.LeavesRead)
+	return pages, p.config.Active(), err
 }
 
 // follows reports whether a page can be an answer to req: sorted, within what
@@ -133,7 +143,7 @@ type merged struct {
 // merge takes the largest tag of each key up to the smallest end of the
 // pages: behind that, some member hasn't spoken yet. A key that a page lacks
 // was never written at that member.
-func (r *Registers) merge(pages []pageOf) (keys []merged, end Key, more bool) {
+func (r *Registers) merge(pages []pageOf, in quorum.Configurations) (keys []merged, end Key, more bool) {
 	for _, p := range pages {
 		if !p.page.More {
 			continue
@@ -163,7 +173,7 @@ func (r *Registers) merge(pages []pageOf) (keys []merged, end Key, more bool) {
 		for n < len(all) && all[n].Key == all[0].Key {
 			n++
 		}
-		holders.Begin(r.Configurations)
+		holders.Begin(in)
 		m := merged{key: all[0].Key}
 		for _, h := range all[:n] {
 			switch h.Tag.Compare(m.tag) {

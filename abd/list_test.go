@@ -34,14 +34,14 @@ func newLister(t *testing.T, seed uint64, system string, n int) *lister {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lister{registers: &abd.Registers{Configurations: quorum.Configurations{c}, MaxValue: 100}}
+	l := &lister{registers: &abd.Registers{Known: abd.Fixed(c), MaxValue: 100}}
 	l.world = sim.New(sim.Config{Seed: seed, Link: func(_, _ quorum.NodeID) sim.Link {
 		return sim.Link{Delay: sim.Uniform(time.Millisecond, 5*time.Millisecond)}
 	}})
 	t.Cleanup(l.world.Close)
 	for _, id := range ids {
 		p, err := l.world.AddNode(id, func(p *sim.Process) (sim.Stepper, error) {
-			return replica.New(replica.Config{Cluster: "list", Self: p.ID(), Configurations: l.registers.Configurations, MaxValue: 100}, p.Disk())
+			return replica.New(replica.Config{Cluster: "list", Self: p.ID(), Configurations: l.registers.Known.Map().Active(), MaxValue: 100}, p.Disk())
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"atoll/env"
+	"atoll/quorum"
 	"atoll/tags"
 )
 
@@ -80,6 +81,8 @@ type Get struct {
 	// have; a larger one is left out. 0: no limit.
 	ValueLimit int
 
+	Horizon quorum.Horizon // of the asker
+
 	// expect is the size of the value that is known to be there, 0 if none is.
 	// It stays with the asker.
 	expect int
@@ -103,8 +106,9 @@ type GetAck struct {
 // Put asks a replica to store a record if its tag is larger than what the
 // replica has.
 type Put struct {
-	Key    Key
-	Record Record
+	Key     Key
+	Record  Record
+	Horizon quorum.Horizon // of the asker
 }
 
 // Check returns an error when no replica may store what m holds: a *SizeError
@@ -141,7 +145,14 @@ type List struct {
 	Prefix Key
 	After  Key // empty: from the first
 	Limit  int // at most this many keys, 1 to MaxPage
+
+	Horizon quorum.Horizon // of the asker
 }
+
+// Moved answers a Get, a Put or a List at a node that was a member and is in no
+// active configuration any more. It has done nothing, and says who the members
+// are.
+type Moved struct{ Standing }
 
 // Page answers a List.
 type Page struct {
@@ -180,3 +191,6 @@ func (*List) Message() {}
 
 // Message marks the type as a message.
 func (*Page) Message() {}
+
+// Message marks the type as a message.
+func (*Moved) Message() {}

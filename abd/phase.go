@@ -9,11 +9,11 @@ import (
 	"atoll/quorum"
 )
 
-// Registers runs operations on the registers that a set of configurations
-// holds. It has no state: use it from as many callers as you like.
+// Registers runs operations on the registers that the active configurations
+// hold. It has no state of its own: use it from as many callers as you like.
 type Registers struct {
-	// Configurations are the active ones; at least one.
-	Configurations quorum.Configurations
+	// Known is the config map.
+	Known Known
 	// MaxValue is the largest value in bytes.
 	MaxValue int
 	// Inline is the largest value in bytes that a read takes from each member
@@ -22,20 +22,39 @@ type Registers struct {
 	Rules  Rules
 }
 
+// errOut ends a get phase that has learned that a configuration which it began
+// with is out.
+var errOut = errors.New("a configuration that the phase began with is out")
+
 // A phase is one request to members and the tally of what comes back. It ends
-// when what answered contains a quorum of every configuration (R2). A put phase
-// asks all. A get phase asks first a read quorum, of those that are expected to
-// answer soonest, and the spare if that won't do (R2).
+// when what answered contains a quorum of every active configuration that it
+// has heard of (R2): at a fixed point, since answers reveal newer ones. A put
+// phase asks all. A get phase asks first a read quorum, of those that are
+// expected to answer soonest, and the spare if that won't do (R2).
 type phase struct {
 	name     string
+	known    Known
+	config   *quorum.Map // whose quorums the phase needs
 	first    []quorum.NodeID
 	spare    []quorum.NodeID
 	answered quorum.Tally
+	left     []quorum.NodeID // answered, and were in none of the configurations at some time
 	refused  quorum.Tally
 	refusals []refusedBy
 	sent     bool // a copy of the request may have reached some member
 	lives    lives
 	rules    Rules
+
+	// lasting: what was answered counts whatever configurations are out since.
+	lasting bool
+	dropped bool // some are
+	// grow is told when the phase needs the quorums of other configurations.
+	grow func(quorum.Configurations)
+}
+
+// begin returns a phase over the active configurations.
+func (r *Registers) begin(name string) phase {
+	return phase{name: name, known: r.Known, config: r.Known.Map(), rules: r.Rules}
 }
 
 type refusedBy struct {
@@ -45,7 +64,8 @@ type refusedBy struct {
 }
 
 // prefer makes the phase one that asks a read quorum first.
-func (p *phase) prefer(e env.Env, cs quorum.Configurations) {
+func (p *phase) prefer(e env.Env) {
+	cs := p.config.Active()
 	p.first, p.spare = cs.ReadQuorum(e.Nearest(cs.Members()))
 	if p.rules.WaitForAll {
 		p.first, p.spare = cs.Members(), nil
@@ -61,27 +81,41 @@ func (p *phase) prefer(e env.Env, cs quorum.Configurations) {
 // The kernel brings in the spare when first is late or out of reach. That an
 // answer is no help is for the phase to notice: a member that has refused has
 // answered, and nobody waits for it (R2).
-func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept func(from quorum.NodeID, answer env.Message) bool,
+func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, answer env.Message) bool,
 	void func(quorum.NodeID), complete func() bool, possible func() bool) error {
 
-	p.answered.Begin(cs)
-	p.refused.Begin(cs)
-	hopeless := false
+	p.answered.Begin(p.config.Active())
+	p.refused.Begin(p.config.Active())
+	hopeless, out := false, false
 	if p.rules.WaitForAll {
 		complete = p.answered.HasAll
 	}
 	err := e.AskSome(p.first, p.spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
-		if refused, ok := answer.(*env.Refused); ok {
+		refused, isRefused := answer.(*env.Refused)
+		if s := standingOf(answer); s != nil {
+			var counts bool
+			if counts, out = p.hear(c, s); out {
+				return true
+			}
+			_, moved := answer.(*Moved)
+			switch {
+			case !counts:
+				p.bringIn(c)
+				return false
+			case moved:
+				refused, isRefused = &env.Refused{Reason: env.ReasonNotMember}, true
+			case !p.stands(c, req, from, s, void):
+				return false
+			}
+		}
+		if isRefused {
 			p.refuse(from, refused)
 			if hopeless = !possible(); hopeless {
 				p.countCopies(c)
 				return true
 			}
 			p.bringIn(c)
-			return false
-		}
-		if !p.stands(c, req, from, answer, void) {
-			return false
+			return complete() // without a configuration that is out now, maybe
 		}
 		if !accept(from, answer) {
 			p.bringIn(c)
@@ -97,11 +131,57 @@ func (p *phase) run(e env.Env, cs quorum.Configurations, req env.Message, accept
 	case err != nil:
 		p.sent = true
 		return p.blame(&QuorumError{Phase: p.name, Cause: err})
+	case out:
+		return errOut
 	case hopeless:
-		return p.allRefused(cs)
+		return p.allRefused()
 	}
 	p.sent = true
 	return nil
+}
+
+// hear takes in what an answer reveals of the configurations (R2). It reports
+// whether the answer may count, and whether the phase must begin again.
+//
+// A configuration that was decided meanwhile is added, and its members are
+// asked: what has been answered still counts. But when one is out with which a
+// get phase began, that phase can't go on with the others: who has answered
+// for the newer ones may have done so before these held what was in the older
+// one (S1). A put phase goes on: what a member stores durably it has, whenever
+// it did so.
+func (p *phase) hear(c env.Conversation, s *Standing) (counts, out bool) {
+	if !p.config.Horizon().Behind(s.Horizon) || p.rules.IgnoreNews {
+		return true, false
+	}
+	m := p.known.Map()
+	if s.News != nil {
+		m = p.known.Learn(s.News)
+	}
+	if m.Horizon().Behind(s.Horizon) {
+		return false, false // it knows of something, and doesn't say what
+	}
+	if m.Installed().Index() > p.config.Installed().Index() && !p.lasting && !p.rules.DropInTheMiddle {
+		return false, true
+	}
+	p.follow(c, m)
+	return true, false
+}
+
+// follow makes the phase need the quorums of the configurations that are active
+// in m.
+func (p *phase) follow(c env.Conversation, m *quorum.Map) {
+	p.dropped = p.dropped || m.Installed().Index() > p.config.Installed().Index()
+	p.config = m
+	cs := m.Active()
+	p.left = append(p.left, p.answered.Grow(cs)...)
+	for _, id := range p.left {
+		p.answered.Add(id) // it may be back
+	}
+	p.refused.Grow(cs)
+	if p.grow != nil {
+		p.grow(cs)
+	}
+	c.Add(cs.Members()...)
 }
 
 // bringIn asks the spare.
@@ -113,9 +193,8 @@ func (p *phase) bringIn(c env.Conversation) {
 
 // stands reports whether an answer counts, and takes those back that no longer
 // do (H3). Whoever gave one of them is asked again.
-func (p *phase) stands(c env.Conversation, req env.Message, from quorum.NodeID, answer env.Message, void func(quorum.NodeID)) bool {
-	s := standingOf(answer)
-	if s == nil || p.rules.CountForgotten {
+func (p *phase) stands(c env.Conversation, req env.Message, from quorum.NodeID, s *Standing, void func(quorum.NodeID)) bool {
+	if p.rules.CountForgotten {
 		return true
 	}
 	forgotten, counts := p.lives.learn(from, s)
@@ -165,9 +244,10 @@ func (p *phase) scopeEnded(u *env.Unfinished) error {
 // allRefused is the end of a phase that refusals made impossible. Nothing was
 // done only if every member refused, and each the only copy of the request
 // that it was ever sent: a second copy may still be on its way, and be met by
-// a node that has changed its mind.
-func (p *phase) allRefused(cs quorum.Configurations) error {
-	p.sent = !p.refused.HasAll()
+// a node that has changed its mind. Members of a configuration that is out
+// since may have taken it, too.
+func (p *phase) allRefused() error {
+	p.sent = !p.refused.HasAll() || p.dropped
 	for _, r := range p.refusals {
 		p.sent = p.sent || r.copies > 1 && !p.rules.TrustRefusals
 	}
@@ -186,7 +266,8 @@ func (p *phase) blame(q *QuorumError) error {
 // put runs a put phase. It reports whether a copy of the put may have reached
 // a member, which is so whenever it succeeds.
 func (r *Registers) put(e env.Env, key Key, record Record) (sent bool, err error) {
-	p := phase{name: "put", first: r.Configurations.Members(), rules: r.Rules}
+	p := r.begin("put")
+	p.first, p.lasting = p.config.Active().Members(), true
 	accept := func(_ quorum.NodeID, answer env.Message) bool {
 		_, ok := answer.(*PutAck)
 		return ok
@@ -196,14 +277,15 @@ func (r *Registers) put(e env.Env, key Key, record Record) (sent bool, err error
 		complete = func() bool { return true }
 	}
 	if r.Rules.ConfirmEarly {
-		e.Tell(r.Configurations.Members(), &Confirm{Key: key, Tag: record.Tag})
+		e.Tell(p.first, &Confirm{Key: key, Tag: record.Tag})
 	}
-	err = p.run(e, r.Configurations, &Put{Key: key, Record: record}, accept, func(quorum.NodeID) {}, complete, p.refused.LeavesWrite)
-	if err == nil && !r.Configurations.ReadsAreWrites() {
+	req := &Put{Key: key, Record: record, Horizon: p.config.Horizon()}
+	err = p.run(e, req, accept, func(quorum.NodeID) {}, complete, p.refused.LeavesWrite)
+	if cs := p.config.Active(); err == nil && !cs.ReadsAreWrites() {
 		// Where a read quorum alone can't show that a write quorum holds the
 		// tag, say so, once it is true. With majorities it can, and the hint
 		// would cost a message a member for nothing.
-		e.Tell(r.Configurations.Members(), &Confirm{Key: key, Tag: record.Tag})
+		e.Tell(cs.Members(), &Confirm{Key: key, Tag: record.Tag})
 	}
 	return p.sent, err
 }

@@ -92,7 +92,7 @@ func newRandomRun(t *testing.T, seed uint64, rules replica.Rules) *randomRun {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.registers = &abd.Registers{Configurations: quorum.Configurations{c}, MaxValue: 100, Rules: rules.ABD}
+	r.registers = &abd.Registers{Known: abd.Fixed(c), MaxValue: 100, Rules: rules.ABD}
 	if r.draw(3) == 0 {
 		r.registers.Inline = 1 // of a value with more digits only the size is sent at first
 	}
@@ -113,7 +113,7 @@ func newRandomRun(t *testing.T, seed uint64, rules replica.Rules) *randomRun {
 	t.Cleanup(r.world.Close)
 	if seed%8 >= 4 {
 		r.world.Narrow(func(_ *sim.Process, req env.Message) (quorum.Configurations, sim.Need) {
-			return r.registers.Configurations, sim.Needs(req)
+			return r.registers.Known.Map().Active(), sim.Needs(req)
 		})
 	}
 	for _, id := range c.Members() {
@@ -128,7 +128,7 @@ func (r *randomRun) boot(p *sim.Process) (sim.Stepper, error) {
 	return replica.New(replica.Config{
 		Cluster:        "random",
 		Self:           p.ID(),
-		Configurations: r.registers.Configurations,
+		Configurations: r.registers.Known.Map().Active(),
 		MaxValue:       r.registers.MaxValue,
 		Rules:          r.rules,
 	}, p.Disk())

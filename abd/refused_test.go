@@ -59,7 +59,7 @@ func TestRefusedByAll(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &abd.Registers{Configurations: quorum.Configurations{config}, MaxValue: 10}
+			r := &abd.Registers{Known: abd.Fixed(config), MaxValue: 10}
 			s := w.AddClient("p").Scope(0)
 			s.Start(func(e env.Env) error {
 				_, err := r.Write(e, abd.Operation{Key: "k", Value: []byte("x")})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"atoll/env"
+	"atoll/quorum"
 	"atoll/tags"
 )
 
@@ -22,22 +23,39 @@ type Replica struct {
 	rules     Rules
 	confirmed confirmations
 
-	standing   Standing
+	standing   Standing     // without News
 	standingAt env.Position // of what standing says
 	ack        *PutAck      // that says so, too
+	news       *quorum.News // in full what standing says of configurations
+	member     bool         // of an active configuration, or of one to come
 }
 
 // NewReplica returns a replica over view that refuses values of more than
 // maxValue bytes.
 func NewReplica(view View, maxValue int, rules Rules) *Replica {
-	return &Replica{view: view, maxValue: maxValue, rules: rules, confirmed: newConfirmations(maxConfirmed), ack: new(PutAck)}
+	return &Replica{view: view, maxValue: maxValue, rules: rules, confirmed: newConfirmations(maxConfirmed), ack: new(PutAck), member: true}
 }
 
-// Stand sets what the replica's answers say of lives, and the position in the
-// journal of the record that says so: no answer shows a life that could be
-// forgotten in a crash.
-func (r *Replica) Stand(s Standing, at env.Position) {
-	r.standing, r.standingAt, r.ack = s, at, &PutAck{s}
+// Stand sets what the replica's answers say of lives and configurations, and
+// the position in the journal of the record that says so: no answer shows what
+// could be forgotten in a crash. news is what there is to say of the
+// configurations, nil if the node knows of none; member says whether the node
+// answers for registers.
+func (r *Replica) Stand(s Standing, news *quorum.News, member bool, at env.Position) {
+	if s.News = nil; news != nil {
+		s.Horizon = news.Map.Horizon()
+	}
+	r.standing, r.news, r.member, r.standingAt, r.ack = s, news, member, at, &PutAck{s}
+}
+
+// stand returns what an answer says to somebody who knows as much of the
+// configurations as a horizon says.
+func (r *Replica) stand(asker quorum.Horizon) Standing {
+	s := r.standing
+	if asker.Behind(s.Horizon) {
+		s.News = r.news
+	}
+	return s
 }
 
 // Step acts on one message and appends what to send to out. A request that
@@ -51,12 +69,21 @@ func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Ou
 	)
 	switch m := m.(type) {
 	case *Get:
-		answer, after, err = r.get(m)
+		if answer, err = r.admit(m.Horizon); answer == nil && err == nil {
+			answer, after, err = r.get(m)
+		}
 	case *Put:
-		answer, after, err = r.put(m)
+		if answer, err = r.admit(m.Horizon); answer == nil && err == nil {
+			answer, after, err = r.put(m)
+		}
 	case *List:
-		answer, after, err = r.list(m)
+		if answer, err = r.admit(m.Horizon); answer == nil && err == nil {
+			answer, after, err = r.list(m)
+		}
 	case *Confirm:
+		if !r.member {
+			return out, nil
+		}
 		return out, r.confirm(m)
 	default:
 		return out, fmt.Errorf("abd: no step for %T", m)
@@ -68,6 +95,26 @@ func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Ou
 		return append(out, env.Out{To: from, Message: answer}), nil
 	}
 	return append(out, env.Out{To: from, Message: answer, After: max(after, r.standingAt)}), nil
+}
+
+// admit returns the answer, or the refusal as an error, for who asks in vain.
+//
+// A node in no active configuration counts in no quorum. It tells who comes
+// with an old config map of the newer one, as long as it runs.
+//
+// Who says nothing of configurations is of a version that can't hear of them.
+// It would go on with the first one when that is out (schedule 30).
+func (r *Replica) admit(asker quorum.Horizon) (env.Message, error) {
+	switch {
+	case !r.member && r.news != nil && asker.Behind(r.standing.Horizon):
+		return &Moved{r.stand(asker)}, nil
+	case !r.member:
+		return nil, &env.Refused{Reason: env.ReasonNotMember, Text: "this node is in no active configuration"}
+	case asker.Next == 0 && r.standing.Horizon.Next > 1 && !r.rules.ServeTheOutdated:
+		return nil, &env.Refused{Reason: env.ReasonOutdated,
+			Text: "the members have changed, and this version can't follow that"}
+	}
+	return nil, nil
 }
 
 // get answers with what is stored. The answer reveals the record, and so
@@ -91,7 +138,7 @@ func (r *Replica) get(m *Get) (env.Message, env.Position, error) {
 	if r.rules.RevealUnsynced {
 		pos = 0
 	}
-	return &GetAck{Record: rec, Confirmed: r.confirmed.has(m.Key, rec.Tag), Omitted: omitted, Standing: r.standing}, pos, nil
+	return &GetAck{Record: rec, Confirmed: r.confirmed.has(m.Key, rec.Tag), Omitted: omitted, Standing: r.stand(m.Horizon)}, pos, nil
 }
 
 // put stores the record if its tag is larger than the stored one, and acks
@@ -112,6 +159,9 @@ func (r *Replica) put(m *Put) (env.Message, env.Position, error) {
 		}
 	case r.rules.AckDuplicateAtOnce:
 		pos = 0
+	}
+	if m.Horizon.Behind(r.standing.Horizon) {
+		return &PutAck{r.stand(m.Horizon)}, pos, nil
 	}
 	return r.ack, pos, nil
 }
@@ -153,7 +203,7 @@ func (r *Replica) list(m *List) (env.Message, env.Position, error) {
 		return nil, 0, &env.Refused{Reason: env.ReasonBadRequest,
 			Text: fmt.Sprintf("a page has 1 to %d keys of at most %d bytes", MaxPage, MaxKey)}
 	}
-	page := &Page{Standing: r.standing}
+	page := &Page{Standing: r.stand(m.Horizon)}
 	size := 0
 	pos, err := r.view.Scan(m.Prefix, m.After, func(key Key, tag tags.Tag, deleted bool) bool {
 		page.Items = append(page.Items, Item{Key: key, Tag: tag, Deleted: deleted, Confirmed: r.confirmed.has(key, tag)})

@@ -274,7 +274,7 @@ func TestABrokenStoreIsAnErrorAndNoAnswer(t *testing.T) {
 // answers.
 func TestAnswersWaitForTheLifeThatTheyTell(t *testing.T) {
 	r := abd.NewReplica(newMemory(), 100, abd.Rules{})
-	r.Stand(abd.Standing{Life: 2}.With("b", 1), 7)
+	r.Stand(abd.Standing{Life: 2}.With("b", 1), nil, true, 7)
 	tag := tags.Tag{Seq: 1, PID: tags.NewPID(1, 1, 1)}
 	for _, m := range []env.Message{&abd.Get{Key: "k"}, &abd.Put{Key: "k", Record: abd.Record{Tag: tag}}, &abd.List{Limit: 1}} {
 		out, err := r.Step(env.Address{Node: "p"}, m, nil)

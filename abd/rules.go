@@ -11,6 +11,15 @@ type Rules struct {
 	FastOnReadQuorum bool
 	// FastOnAsked: it is judged on those that were asked first.
 	FastOnAsked bool
+	// FastOnNewest: it is judged on the newest configuration alone.
+	FastOnNewest bool
+	// IgnoreNews: a phase needs the quorums that it knew of when it began.
+	IgnoreNews bool
+	// DropInTheMiddle: a get phase goes on without a configuration that is out
+	// meanwhile.
+	DropInTheMiddle bool
+	// ServeTheOutdated: a replica answers who can't hear of configurations.
+	ServeTheOutdated bool
 	// KeepSpares: a refusal, or an answer to something else, brings in nobody.
 	KeepSpares bool
 	// ValueFromAnyone: a value that was left out is taken from whoever sends

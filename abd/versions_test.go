@@ -33,10 +33,10 @@ func TestTwoVersions(t *testing.T) {
 	for olds := range len(members) + 1 {
 		w := sim.New(sim.Config{Seed: uint64(olds)})
 		defer w.Close()
-		registers := &abd.Registers{Configurations: quorum.Configurations{c}, MaxValue: 100, Inline: 4}
+		registers := &abd.Registers{Known: abd.Fixed(c), MaxValue: 100, Inline: 4}
 		for i, id := range members {
 			_, err := w.AddNode(id, func(p *sim.Process) (sim.Stepper, error) {
-				n, err := replica.New(replica.Config{Cluster: "mixed", Self: id, Configurations: registers.Configurations, MaxValue: 100}, p.Disk())
+				n, err := replica.New(replica.Config{Cluster: "mixed", Self: id, Configurations: registers.Known.Map().Active(), MaxValue: 100}, p.Disk())
 				if err != nil || i >= olds {
 					return n, err
 				}
@@ -52,7 +52,7 @@ func TestTwoVersions(t *testing.T) {
 			if _, err := registers.Write(e, abd.Operation{Key: "k", Value: []byte(value)}); err != nil {
 				return err
 			}
-			whole := &abd.Registers{Configurations: registers.Configurations, MaxValue: 100, Inline: 1 << 30}
+			whole := &abd.Registers{Known: registers.Known, MaxValue: 100, Inline: 1 << 30}
 			for range 10 {
 				for _, r := range []*abd.Registers{registers, whole} {
 					if record, err := r.Read(e, "k"); err != nil || string(record.Value) != value {

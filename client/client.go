@@ -90,11 +90,12 @@ type Client struct {
 	large     *semaphore.Weighted // of maxLargeBytes
 	asking    sync.WaitGroup      // for descriptions of the cluster
 	cluster   atomic.Pointer[replica.Description]
+	known     atomic.Pointer[quorum.Map]
 
 	mu struct {
 		sync.Mutex
-		// addresses are where members are said to be.
-		addresses map[quorum.NodeID][]string
+		// members are what is known of each: where it is said to be.
+		members map[quorum.NodeID]quorum.Member
 	}
 }
 
@@ -126,7 +127,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 			"renew", "replica renew --ca-dir CLUSTER/ca FILE")
 	}
 	c := &Client{cfg: cfg, large: semaphore.NewWeighted(maxLargeBytes)}
-	c.mu.addresses = make(map[quorum.NodeID][]string)
+	c.mu.members = make(map[quorum.NodeID]quorum.Member)
 	c.runtime = live.New(live.Config{Network: (*network)(c), Log: cfg.Log})
 	c.transport, err = transport.New(transport.Config{
 		Credentials: credentials,
@@ -188,8 +189,7 @@ func (c *Client) discover(ctx context.Context) error {
 			failures[r.endpoint] = r.err
 			continue
 		}
-		c.learn(r.description)
-		return nil
+		return c.learn(r.description)
 	}
 	return &UnreachableError{Endpoints: failures}
 }
@@ -238,38 +238,63 @@ func (c *Client) describeBy(ctx context.Context, peer identity.Peer) (*replica.D
 }
 
 // learn takes a description of the cluster and connects to its members.
-func (c *Client) learn(d *replica.Description) {
-	c.mu.Lock()
-	for _, m := range d.Members {
-		c.mu.addresses[m.ID] = m.Addresses
+func (c *Client) learn(d *replica.Description) error {
+	m, err := quorum.NewMap(d.Configurations...)
+	if err != nil {
+		return err
 	}
-	c.mu.Unlock()
 	c.cluster.Store(d)
-	c.transport.Connect(d.Configurations.Members()...)
+	(*known)(c).Learn(&quorum.News{Map: m, Members: d.Members})
+	return nil
 }
 
 func (c *Client) addressesOf(id quorum.NodeID) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.mu.addresses[id]
+	return c.member(id).Addresses
+}
+
+// known is the client's config map, which its operations share: abd.Known.
+type known Client
+
+// Map implements abd.Known.
+func (k *known) Map() *quorum.Map { return k.known.Load() }
+
+// Learn implements abd.Known.
+func (k *known) Learn(news *quorum.News) *quorum.Map {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, m := range news.Members {
+		if old, ok := k.mu.members[m.ID]; !ok || old.Version < m.Version {
+			k.mu.members[m.ID] = m
+		}
+	}
+	old := k.known.Load()
+	m, err := old.Merge(news.Map)
+	if err != nil {
+		k.cfg.Log.Error("a member says what can't be true", "error", err)
+		return old
+	}
+	if m != old {
+		k.known.Store(m)
+		k.transport.Connect(m.Active().Members()...)
+	}
+	return m
 }
 
 func (c *Client) registers() *abd.Registers {
-	d := c.cluster.Load()
-	return &abd.Registers{Configurations: d.Configurations, MaxValue: d.MaxValue}
+	return &abd.Registers{Known: (*known)(c), MaxValue: c.cluster.Load().MaxValue}
+}
+
+// member returns what is known of a node.
+func (c *Client) member(id quorum.NodeID) quorum.Member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.mu.members[id]
+	m.ID = id
+	return m
 }
 
 // name returns what the operator called a member, empty if unknown.
-func (c *Client) name(id quorum.NodeID) string {
-	if d := c.cluster.Load(); d != nil {
-		for _, m := range d.Members {
-			if m.ID == id {
-				return m.Name
-			}
-		}
-	}
-	return ""
-}
+func (c *Client) name(id quorum.NodeID) string { return c.member(id).Name }
 
 // network is how the client's operations send.
 type network Client

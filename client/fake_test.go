@@ -43,7 +43,7 @@ func (f *fake) describe() *replica.Description {
 		Cluster:        f.Cluster.Cluster,
 		Node:           f.ID,
 		Configurations: quorum.Configurations{f.Configuration},
-		Members:        []replica.Member{{ID: member.ID, Name: member.Name, Addresses: member.Addresses}},
+		Members:        []quorum.Member{{ID: member.ID, Name: member.Name, Addresses: member.Addresses}},
 		MaxValue:       f.Cluster.MaxValue,
 	}
 }

@@ -22,7 +22,7 @@ type Status struct {
 
 // MemberStatus is one member.
 type MemberStatus struct {
-	replica.Member
+	quorum.Member
 	// Status is what the member says of itself; nil if it is silent.
 	Status *replica.Status
 	// Silence says why there is no Status.
@@ -46,7 +46,8 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	d := c.cluster.Load()
 	said := make(map[quorum.NodeID]*replica.Status)
 	silence := make(map[quorum.NodeID]string)
-	ids := d.Configurations.Members()
+	known := c.known.Load()
+	ids := known.Active().Members()
 	err = e.Ask(ids, &replica.StatusQuery{}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
 		switch answer := answer.(type) {
 		case *replica.Status:
@@ -66,8 +67,9 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 			}
 		}
 	}
-	s := Status{Cluster: d.Cluster, Configuration: d.Configurations[len(d.Configurations)-1]}
-	for _, m := range d.Members {
+	s := Status{Cluster: d.Cluster, Configuration: known.Newest()}
+	for _, id := range ids {
+		m := c.member(id)
 		s.Members = append(s.Members, MemberStatus{Member: m, Status: said[m.ID], Silence: silence[m.ID]})
 	}
 	slices.SortFunc(s.Members, func(a, b MemberStatus) int { return strings.Compare(a.Name+string(a.ID), b.Name+string(b.ID)) })

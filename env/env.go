@@ -140,6 +140,11 @@ type Task interface {
 	// returns its error. Only who started the task calls it, as often as it
 	// likes.
 	Join() error
+	// Cancel ends the task's scope, and those within, with ErrCanceled: its
+	// next call on its Env returns that, and one that waits does so now. It
+	// waits for nothing. Only who started the task calls it; a task that has
+	// returned doesn't mind.
+	Cancel()
 }
 
 // A Message is what nodes say to each other. Each protocol declares its own

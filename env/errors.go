@@ -72,6 +72,8 @@ const (
 	ReasonNotMember
 	// ReasonDenied: the sender's role doesn't allow it.
 	ReasonDenied
+	// ReasonOutdated: the sender's version can't do what is needed by now.
+	ReasonOutdated
 )
 
 var reasonText = [...]string{
@@ -82,6 +84,7 @@ var reasonText = [...]string{
 	ReasonFull:       "no space",
 	ReasonNotMember:  "not a member",
 	ReasonDenied:     "not authorized",
+	ReasonOutdated:   "too old a version",
 }
 
 // String returns the reason in words.

@@ -89,16 +89,6 @@ func (t *Tally) spares(id NodeID) bool {
 	return true
 }
 
-// remove takes a node out.
-func (t *Tally) remove(id NodeID) {
-	for i, c := range t.configs {
-		if p, ok := c.Place(id); ok {
-			s := t.in(i)
-			*s = s.Minus(Set{}.Add(p))
-		}
-	}
-}
-
 // readQuorumOf is ReadQuorum where nodes must be left out of its results.
 func (cs Configurations) readQuorumOf(order []NodeID) (first, spare []NodeID) {
 	var t, all Tally
@@ -123,7 +113,7 @@ func (cs Configurations) readQuorumOf(order []NodeID) (first, spare []NodeID) {
 	needed := make([]bool, chosen)
 	for i := chosen - 1; i >= 0; i-- {
 		if needed[i] = !t.spares(nodes[i]); !needed[i] {
-			t.remove(nodes[i])
+			t.Remove(nodes[i])
 		}
 	}
 	for i, id := range nodes {

@@ -118,6 +118,12 @@ func (c *Configuration) layGrid() error {
 	return nil
 }
 
+// Equal reports whether two configurations are the same: index, members and
+// quorum system.
+func (c *Configuration) Equal(o *Configuration) bool {
+	return c == o || c.index == o.index && slices.Equal(c.members, o.members) && c.system.String() == o.system.String()
+}
+
 // Index returns the configuration's number.
 func (c *Configuration) Index() ConfigIndex { return c.index }
 

@@ -54,6 +54,32 @@ func (t *Tally) Begin(cs Configurations) {
 	t.Clear()
 }
 
+// Grow makes t count for cs from now on. The nodes that it has counted stay
+// counted, in every configuration of which they are members; those that are
+// members of none of cs are returned, sorted.
+func (t *Tally) Grow(cs Configurations) (left []NodeID) {
+	counted := t.Nodes()
+	t.Begin(cs)
+	for _, id := range counted {
+		if !t.grow(id) {
+			left = append(left, id)
+		}
+	}
+	return left
+}
+
+// Nodes returns the nodes that are counted, sorted.
+func (t *Tally) Nodes() []NodeID {
+	var all []NodeID
+	for i, c := range t.configs {
+		for p := range t.in(i).All() {
+			all = append(all, c.members[p])
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // Clear empties t.
 func (t *Tally) Clear() {
 	t.first = Set{}

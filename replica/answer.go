@@ -16,7 +16,7 @@ import (
 // to the caller that waits for it, and all else to Step. No message is both.
 func IsAnswer(m env.Message) bool {
 	switch m.(type) {
-	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page,
+	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *abd.Moved,
 		*repair.Summary, *repair.Missing, *repair.Attested, *Description, *Status:
 		return true
 	}

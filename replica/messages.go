@@ -20,18 +20,9 @@ type Description struct {
 	// Configurations are the active ones, in order of their index.
 	Configurations quorum.Configurations
 	// Members are all members of those, and where they are.
-	Members []Member
+	Members []quorum.Member
 	// MaxValue is the largest value in bytes that the cluster stores.
 	MaxValue int
-}
-
-// Member is a node, for those who must find it.
-type Member struct {
-	ID quorum.NodeID
-	// Name is what its operator called it. It identifies nothing.
-	Name string
-	// Addresses are "host:port", tried in parallel.
-	Addresses []string
 }
 
 // StatusQuery asks a node how it is.

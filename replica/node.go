@@ -18,7 +18,7 @@ type Config struct {
 	// Configurations are the active ones.
 	Configurations quorum.Configurations
 	// Members are all members of those, and where they are.
-	Members []Member
+	Members []quorum.Member
 	// MaxValue is the largest value in bytes that the node stores, up to
 	// abd.LargestMaxValue.
 	MaxValue int
@@ -57,6 +57,7 @@ type Node struct {
 	store     Store
 	registers *abd.Replica
 	repair    *repair.Replica
+	known     *quorum.News
 	member    bool // of an active configuration
 	appended  env.Position
 }
@@ -70,6 +71,10 @@ func New(cfg Config, store Store) (*Node, error) {
 	if len(cfg.Configurations) == 0 {
 		return nil, fmt.Errorf("replica: node %s knows no configuration", cfg.Self)
 	}
+	known, err := quorum.NewMap(cfg.Configurations...)
+	if err != nil {
+		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
+	}
 	r, err := repair.NewReplica(repair.Config{Self: cfg.Self, MaxValue: cfg.MaxValue, Rules: cfg.Rules.Repair}, store)
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
@@ -79,11 +84,19 @@ func New(cfg Config, store Store) (*Node, error) {
 		store:     store,
 		registers: abd.NewReplica(r.Watched(), cfg.MaxValue, cfg.Rules.ABD),
 		repair:    r,
+		known:     &quorum.News{Map: known, Members: cfg.Members},
 		member:    slices.Contains(cfg.Configurations.Members(), cfg.Self),
 		appended:  store.Cut(), // cuts nothing, and tells where an earlier life ended
 	}
-	n.registers.Stand(r.Standing())
+	n.stand()
 	return n, nil
+}
+
+// stand has the answers of the registers say what the node knows of lives and
+// configurations.
+func (n *Node) stand() {
+	standing, at := n.repair.Standing()
+	n.registers.Stand(standing, n.known, n.member, at)
 }
 
 // Step acts on one message and appends what follows from it to out. It ends
@@ -107,9 +120,6 @@ func (n *Node) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, 
 func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
 	switch m.(type) {
 	case *abd.Get, *abd.Put, *abd.List, *abd.Confirm:
-		if !n.member {
-			return append(out, refuse(from, env.ReasonNotMember, "this node is in no active configuration")), nil
-		}
 		return n.registers.Step(from, m, out)
 	case *repair.Summarize, *repair.Offer, *repair.Attest:
 		return n.stepRepair(from, m, out)
@@ -133,7 +143,7 @@ func (n *Node) stepRepair(from env.Address, m env.Message, out []env.Out) ([]env
 		return append(out, refuse(from, env.ReasonNotMember, "this node is in no active configuration")), nil
 	}
 	out, err := n.repair.Step(from, m, out)
-	n.registers.Stand(n.repair.Standing())
+	n.stand()
 	return out, err
 }
 

@@ -60,6 +60,9 @@ func (s *sequence) answered(from env.Address, m env.Message, outs []env.Out) err
 	}
 	refused, _ := answer.(*env.Refused)
 	if !s.member && registers(m) {
+		if _, moved := answer.(*abd.Moved); moved {
+			return nil
+		}
 		if refused == nil && answer != nil || refused != nil && refused.Reason != env.ReasonNotMember {
 			return fmt.Errorf("answer %+v of a node that is no member", answer)
 		}

@@ -105,7 +105,7 @@ func (s *sequence) boot() error {
 	}
 	cfg := replica.Config{Cluster: "c1", Self: "a", Configurations: quorum.Configurations{configuration}, MaxValue: maxValue, Rules: s.rules}
 	for _, id := range members {
-		cfg.Members = append(cfg.Members, replica.Member{ID: id, Name: "name-" + string(id), Addresses: []string{"h:1"}})
+		cfg.Members = append(cfg.Members, quorum.Member{ID: id, Name: "name-" + string(id), Addresses: []string{"h:1"}})
 	}
 	s.node, err = replica.New(cfg, s.disk)
 	s.confirmed = map[abd.Key][]tags.Tag{}

@@ -46,7 +46,7 @@ func stormyRun(t *testing.T, seed uint64) outcome {
 		Sync: func(quorum.NodeID) sim.Delay { return sim.Uniform(time.Millisecond, 10*time.Millisecond) },
 	}, 5)
 	l.w.Narrow(func(_ *sim.Process, req env.Message) (quorum.Configurations, sim.Need) {
-		return l.registers.Configurations, sim.Needs(req)
+		return l.registers.Known.Map().Active(), sim.Needs(req)
 	})
 	for i := range 10 {
 		l.start(quorum.NodeID(fmt.Sprintf("p%d", i)), 40)

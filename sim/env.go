@@ -81,11 +81,20 @@ func (c *caller) Join() error {
 	return c.err
 }
 
+// Cancel implements env.Task. The task's parent calls it.
+func (c *caller) Cancel() {
+	c.parent.alive()
+	c.end(env.ErrCanceled)
+}
+
 // deadTask is what Go returns to a caller whose process has died.
 type deadTask struct{}
 
 // Join implements env.Task.
 func (deadTask) Join() error { panic(unwinding{}) }
+
+// Cancel implements env.Task.
+func (deadTask) Cancel() {}
 
 // Receive implements env.Env.
 func (c *caller) Receive(name env.Mailbox) ([]env.Envelope, error) {

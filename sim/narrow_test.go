@@ -24,10 +24,10 @@ func TestNarrow(t *testing.T) {
 					heard[o.Message] = append(heard[o.Message], o.To.ID())
 				}
 			}})
-			registers := &abd.Registers{Configurations: quorum.Configurations{c}, MaxValue: 10}
+			registers := &abd.Registers{Known: abd.Fixed(c), MaxValue: 10}
 			addMembers(t, w, registers)
 			w.Narrow(func(_ *sim.Process, req env.Message) (quorum.Configurations, sim.Need) {
-				return registers.Configurations, sim.Needs(req)
+				return registers.Known.Map().Active(), sim.Needs(req)
 			})
 			s := start(w.AddClient("p"), func(e env.Env) error {
 				for i := range 200 {
@@ -87,10 +87,10 @@ func minimal(c *quorum.Configuration, nodes []quorum.NodeID, is func(quorum.Set)
 // others.
 func TestNarrowWithADeadMember(t *testing.T) {
 	w := newWorld(t, sim.Config{Seed: 1})
-	registers := &abd.Registers{Configurations: quorum.Configurations{configuration(t, "majority", 3)}, MaxValue: 10}
+	registers := &abd.Registers{Known: abd.Fixed(configuration(t, "majority", 3)), MaxValue: 10}
 	addMembers(t, w, registers)
 	w.Narrow(func(_ *sim.Process, req env.Message) (quorum.Configurations, sim.Need) {
-		return registers.Configurations, sim.Needs(req)
+		return registers.Known.Map().Active(), sim.Needs(req)
 	})
 	w.Process("n0").Crash()
 	s := start(w.AddClient("p"), func(e env.Env) error {

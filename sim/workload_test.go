@@ -27,7 +27,7 @@ func newWorkload(tb testing.TB, cfg sim.Config, nodes int) *workload {
 	c := configuration(tb, "majority", nodes)
 	l := &workload{
 		w:         sim.New(cfg),
-		registers: &abd.Registers{Configurations: quorum.Configurations{c}, MaxValue: abd.DefaultMaxValue},
+		registers: &abd.Registers{Known: abd.Fixed(c), MaxValue: abd.DefaultMaxValue},
 	}
 	tb.Cleanup(l.w.Close)
 	addMembers(tb, l.w, l.registers)
@@ -55,12 +55,12 @@ func configuration(tb testing.TB, system string, nodes int) *quorum.Configuratio
 // addMembers adds the replica nodes that hold registers.
 func addMembers(tb testing.TB, w *sim.World, registers *abd.Registers) {
 	tb.Helper()
-	for _, id := range registers.Configurations.Members() {
+	for _, id := range registers.Known.Map().Active().Members() {
 		_, err := w.AddNode(id, func(p *sim.Process) (sim.Stepper, error) {
 			return replica.New(replica.Config{
 				Cluster:        "test",
 				Self:           p.ID(),
-				Configurations: registers.Configurations,
+				Configurations: registers.Known.Map().Active(),
 				MaxValue:       registers.MaxValue,
 			}, p.Disk())
 		})

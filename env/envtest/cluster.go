@@ -48,6 +48,7 @@ func Cases() []Case {
 		{"a scope ends at its deadline", deadline},
 		{"a stopped process ends its scopes", stopped},
 		{"tasks", taskTree},
+		{"a task is canceled", taskCanceled},
 		{"a task gives up its mailbox", mailboxOwners},
 		{"sleep and now", sleeping},
 		{"ids and random numbers differ", identities},

@@ -177,6 +177,39 @@ func taskTree(c Cluster) error {
 	})
 }
 
+// taskCanceled: Cancel ends a task and those within it with ErrCanceled, whatever
+// they wait for, and leaves who started it and its other tasks alone. A task
+// that has returned doesn't mind, nor one that is canceled twice.
+func taskCanceled(c Cluster) error {
+	c.Node("a", newEcho())
+	return run(c, "p", func(e env.Env) error {
+		var within error
+		waiting := e.Go("waiting", func(e env.Env) error {
+			t := e.Go("within", func(e env.Env) error {
+				within = forever(e, "a")
+				return within
+			})
+			err := e.Sleep(time.Hour)
+			return errors.Join(err, t.Join())
+		})
+		other := e.Go("other", func(e env.Env) error { return e.Sleep(10 * time.Millisecond) })
+		if _, err := echo(e, "a", 1); err != nil {
+			return err
+		}
+		waiting.Cancel()
+		waiting.Cancel()
+		if err := waiting.Join(); !errors.Is(err, env.ErrCanceled) || !errors.Is(within, env.ErrCanceled) {
+			return fmt.Errorf("a task that was canceled ended with %v, and one within it with %v", err, within)
+		}
+		if err := other.Join(); err != nil {
+			return fmt.Errorf("a task beside one that was canceled ended with %v", err)
+		}
+		other.Cancel()
+		_, err := echo(e, "a", 2)
+		return errors.Join(err, other.Join())
+	})
+}
+
 // mailboxOwners: a mailbox is its task's until that ends, and nobody else's;
 // then what waits in it is for the next.
 func mailboxOwners(c Cluster) error {

@@ -20,7 +20,7 @@ func testStatus(t *testing.T) client.Status {
 	}
 	up := func(id quorum.NodeID, name, address string) client.MemberStatus {
 		return client.MemberStatus{
-			Member: replica.Member{ID: id, Name: name, Addresses: []string{address}},
+			Member: quorum.Member{ID: id, Name: name, Addresses: []string{address}},
 			Status: &replica.Status{
 				Node: id, Version: "v1", Process: 42, Uptime: 90 * time.Second, Appended: 7, Durable: 6,
 				Usage: replica.Usage{Keys: 3, Tombstones: 1, Bytes: 5 << 20}, CertificateEnd: 4_102_444_800,
@@ -29,7 +29,7 @@ func testStatus(t *testing.T) client.Status {
 	}
 	return client.Status{Cluster: "c1", Configuration: c, Members: []client.MemberStatus{
 		up("n1", "a", "127.0.0.1:7400"),
-		{Member: replica.Member{ID: "n2", Name: "b", Addresses: []string{"127.0.0.1:7401"}}, Silence: "no answer"},
+		{Member: quorum.Member{ID: "n2", Name: "b", Addresses: []string{"127.0.0.1:7401"}}, Silence: "no answer"},
 		up("n3", "", "[::1]:7402"),
 	}}
 }

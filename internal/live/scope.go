@@ -145,8 +145,9 @@ func (s *scope) Sleep(d time.Duration) error {
 
 // task is a task that was started with Go.
 type task struct {
-	done chan struct{}
-	err  error // set before done is closed
+	done   chan struct{}
+	err    error // set before done is closed
+	cancel context.CancelFunc
 }
 
 // Join implements env.Task.
@@ -155,11 +156,15 @@ func (t *task) Join() error {
 	return t.err
 }
 
+// Cancel implements env.Task.
+func (t *task) Cancel() { t.cancel() }
+
 // Go implements env.Env. In a profile, the task has its name as a label.
 func (s *scope) Go(name string, f func(env.Env) error) env.Task {
 	t := &task{done: make(chan struct{})}
 	// Canceled when f returns: that ends the tasks within it.
 	ctx, cancel := context.WithCancel(s.ctx)
+	t.cancel = cancel
 	started := s.r.spawn(func() {
 		defer close(t.done)
 		defer cancel()

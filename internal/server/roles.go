@@ -55,7 +55,7 @@ func senders(m env.Message) roles {
 		return anyone
 	case *replica.Describe, *replica.StatusQuery:
 		return anyone
-	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *replica.Description, *replica.Status,
+	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *abd.Moved, *replica.Description, *replica.Status,
 		*repair.Summarize, *repair.Summary, *repair.Offer, *repair.Missing, *repair.Attest, *repair.Attested:
 		return nodes
 	case *wire.Hello:

@@ -213,7 +213,7 @@ func (s *Server) newNode(cfg Config) error {
 		Rules: cfg.Rules,
 	}
 	for _, m := range cluster.Members {
-		nc.Members = append(nc.Members, replica.Member{ID: m.ID, Name: m.Name, Addresses: m.Addresses})
+		nc.Members = append(nc.Members, quorum.Member{ID: m.ID, Name: m.Name, Addresses: m.Addresses})
 	}
 	n, err := replica.New(nc, s.store)
 	if err != nil {

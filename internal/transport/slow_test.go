@@ -55,7 +55,7 @@ func TestNesting(t *testing.T) {
 	c := newCluster(t)
 	_, address, _ := server(t, c)
 	deep := bytes.Repeat([]byte{0x91}, wire.MaxFrame)
-	copy(deep, []byte{0x93, 0x13, 0x01, 0x93, 0x00, 0x90}) // a put-ack with one field more, which nobody knows
+	copy(deep, []byte{0x93, 0x13, 0x01, 0x95, 0x00, 0x90, 0x92, 0x00, 0x00, 0x90}) // a put-ack with one field more, which nobody knows
 	for _, test := range []struct {
 		name  string
 		frame []byte

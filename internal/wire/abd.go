@@ -4,14 +4,16 @@ import (
 	"math"
 
 	"atoll/abd"
+	"atoll/quorum"
 	"atoll/tags"
 )
 
 func encodeGet(e *Encoder, m *abd.Get) {
-	e.array(3)
+	e.array(4)
 	e.key("key", m.Key)
 	e.bool(m.TagOnly)
 	e.count("valueLimit", int64(m.ValueLimit), math.MaxInt32)
+	encodeHorizon(e, m.Horizon)
 }
 
 func decodeGet(d *Decoder) *abd.Get {
@@ -23,54 +25,63 @@ func decodeGet(d *Decoder) *abd.Get {
 	if n > 2 {
 		m.ValueLimit = int(d.count("valueLimit", math.MaxInt32))
 	}
-	d.end(n - 3)
+	m.Horizon = decodeHorizon(d, n-3)
+	d.end(n - 4)
 	return m
 }
 
 func encodeGetAck(e *Encoder, m *abd.GetAck) {
-	e.array(5)
+	e.array(7)
 	encodeRecord(e, &m.Record)
 	e.bool(m.Confirmed)
-	encodeStanding(e, &m.Standing)
+	encodeLives(e, &m.Standing)
 	e.count("omitted", int64(m.Omitted), abd.LargestMaxValue)
+	encodeKnown(e, &m.Standing)
 }
 
 func decodeGetAck(d *Decoder) *abd.GetAck {
 	n := d.begin("get-ack", 4)
-	m := &abd.GetAck{Record: decodeRecord(d), Confirmed: d.bool("confirmed"), Standing: decodeStanding(d)}
+	m := &abd.GetAck{Record: decodeRecord(d), Confirmed: d.bool("confirmed"), Standing: decodeLives(d)}
 	if n > 4 {
 		m.Omitted = int(d.count("omitted", abd.LargestMaxValue))
 	}
-	d.end(n - 5)
+	decodeKnown(d, n-5, &m.Standing)
+	d.end(n - 7)
 	return m
 }
 
 func encodePut(e *Encoder, m *abd.Put) {
-	e.array(2)
+	e.array(3)
 	e.key("key", m.Key)
 	encodeRecord(e, &m.Record)
+	encodeHorizon(e, m.Horizon)
 }
 
 func decodePut(d *Decoder) *abd.Put {
 	n := d.begin("put", 2)
-	m := &abd.Put{Key: d.key("key"), Record: decodeRecord(d)}
-	d.end(n - 2)
+	m := &abd.Put{Key: d.key("key"), Record: decodeRecord(d), Horizon: decodeHorizon(d, n-2)}
+	d.end(n - 3)
 	return m
 }
 
 func encodePutAck(e *Encoder, m *abd.PutAck) {
-	e.array(2)
-	encodeStanding(e, &m.Standing)
+	e.array(4)
+	encodeLives(e, &m.Standing)
+	encodeKnown(e, &m.Standing)
 }
 
 func decodePutAck(d *Decoder) *abd.PutAck {
 	n := d.begin("put-ack", 2)
-	s := decodeStanding(d)
-	d.end(n - 2)
-	if s.Life == 0 && len(s.Others) == 0 {
-		return &d.ack // nearly all of them, and nobody changes a message
+	s := decodeLives(d)
+	decodeKnown(d, n-2, &s)
+	d.end(n - 4)
+	if s.Life != 0 || len(s.Others) > 0 || s.News != nil {
+		return &abd.PutAck{Standing: s}
 	}
-	return &abd.PutAck{Standing: s}
+	if d.ack == nil || d.ack.Horizon != s.Horizon {
+		d.ack = &abd.PutAck{Standing: s} // nearly all of them, and nobody changes a message
+	}
+	return d.ack
 }
 
 func encodeConfirm(e *Encoder, m *abd.Confirm) {
@@ -87,31 +98,113 @@ func decodeConfirm(d *Decoder) *abd.Confirm {
 }
 
 func encodeList(e *Encoder, m *abd.List) {
-	e.array(3)
+	e.array(4)
 	e.key("prefix", m.Prefix)
 	e.key("after", m.After)
 	e.count("limit", int64(m.Limit), math.MaxInt32)
+	encodeHorizon(e, m.Horizon)
 }
 
 func decodeList(d *Decoder) *abd.List {
 	n := d.begin("list", 3)
-	m := &abd.List{Prefix: d.key("prefix"), After: d.key("after"), Limit: int(d.count("limit", math.MaxInt32))}
-	d.end(n - 3)
+	m := &abd.List{Prefix: d.key("prefix"), After: d.key("after"), Limit: int(d.count("limit", math.MaxInt32)), Horizon: decodeHorizon(d, n-3)}
+	d.end(n - 4)
 	return m
 }
 
 func encodePage(e *Encoder, m *abd.Page) {
-	e.array(4)
+	e.array(6)
 	encodeItems(e, m.Items)
 	e.bool(m.More)
-	encodeStanding(e, &m.Standing)
+	encodeLives(e, &m.Standing)
+	encodeKnown(e, &m.Standing)
 }
 
 func decodePage(d *Decoder) *abd.Page {
 	n := d.begin("page", 4)
-	m := &abd.Page{Items: decodeItems(d), More: d.bool("more"), Standing: decodeStanding(d)}
+	m := &abd.Page{Items: decodeItems(d), More: d.bool("more"), Standing: decodeLives(d)}
+	decodeKnown(d, n-4, &m.Standing)
+	d.end(n - 6)
+	return m
+}
+
+func encodeMoved(e *Encoder, m *abd.Moved) {
+	e.array(4)
+	encodeLives(e, &m.Standing)
+	encodeKnown(e, &m.Standing)
+}
+
+func decodeMoved(d *Decoder) *abd.Moved {
+	n := d.begin("moved", 4)
+	m := &abd.Moved{Standing: decodeLives(d)}
+	decodeKnown(d, n-2, &m.Standing)
 	d.end(n - 4)
 	return m
+}
+
+// encodeLives writes the first two fields of a standing.
+func encodeLives(e *Encoder, s *abd.Standing) {
+	e.uint(uint64(s.Life))
+	encodeOthers(e, s.Others)
+}
+
+func decodeLives(d *Decoder) (s abd.Standing) {
+	s.Life = abd.Life(d.uint("life", math.MaxUint64))
+	s.Others = decodeOthers(d)
+	return s
+}
+
+func encodeOthers(e *Encoder, others []abd.LifeOf) {
+	e.list("lives", len(others), abd.MaxLives)
+	for i := range others {
+		e.array(2)
+		e.node("life of", others[i].Node)
+		e.uint(uint64(others[i].Life))
+	}
+}
+
+func decodeOthers(d *Decoder) []abd.LifeOf {
+	var s abd.Standing
+	for n := d.list("lives", abd.MaxLives, minLife); n > 0 && d.err == nil; n-- {
+		fields := d.begin("life", 2)
+		s = s.With(d.node("life of"), abd.Life(d.uint("life", math.MaxUint64)))
+		d.end(fields - 2)
+	}
+	return s.Others
+}
+
+// encodeKnown writes what a standing says of configurations: its last two
+// fields.
+func encodeKnown(e *Encoder, s *abd.Standing) {
+	encodeHorizon(e, s.Horizon)
+	encodeNews(e, s.News)
+}
+
+// decodeKnown reads those of them that are left.
+func decodeKnown(d *Decoder, left int, s *abd.Standing) {
+	s.Horizon = decodeHorizon(d, left)
+	if left > 1 {
+		s.News = decodeNews(d)
+	}
+}
+
+func encodeHorizon(e *Encoder, h quorum.Horizon) {
+	e.array(2)
+	e.uint(uint64(h.Installed))
+	e.uint(uint64(h.Next))
+}
+
+// decodeHorizon reads a horizon if a field is left. Who says nothing knows
+// nothing: the zero Horizon.
+func decodeHorizon(d *Decoder, left int) (h quorum.Horizon) {
+	if left < 1 {
+		return h
+	}
+	n := d.begin("horizon", 2)
+	h.Installed = quorum.ConfigIndex(d.uint("installed", math.MaxUint64))
+	h.Next = quorum.ConfigIndex(d.uint("next", math.MaxUint64))
+	d.end(n - 2)
+	return h
 }
 
 func encodeItems(e *Encoder, items []abd.Item) {

@@ -32,7 +32,7 @@ type Decoder struct {
 	mp   *msgpack.Decoder // reads from in
 	kind Kind             // of this frame, for errors
 	err  error            // the first thing that went wrong in this frame
-	ack  abd.PutAck       // the zero one, for all answers that are that
+	ack  *abd.PutAck      // the last plain one, for all answers that are that
 }
 
 // DecodeFrame is Decoder.DecodeFrame for those who decode one frame only.

@@ -22,13 +22,14 @@
 //
 //	 1  Hello         version cluster node bulk*
 //	 2  env.Refused   reason text*
-//	16  abd.Get       key tagOnly* valueLimit*
-//	17  abd.GetAck    record confirmed life [lifeOf…] omitted*
-//	18  abd.Put       key record
-//	19  abd.PutAck    life [lifeOf…]
+//	16  abd.Get       key tagOnly* valueLimit* horizon*
+//	17  abd.GetAck    record confirmed life [lifeOf…] omitted* horizon* [news]*
+//	18  abd.Put       key record horizon*
+//	19  abd.PutAck    life [lifeOf…] horizon* [news]*
 //	20  abd.Confirm   key tag
-//	21  abd.List      prefix after limit
-//	22  abd.Page      [item…] more life [lifeOf…]
+//	21  abd.List      prefix after limit horizon*
+//	22  abd.Page      [item…] more life [lifeOf…] horizon* [news]*
+//	23  abd.Moved     life [lifeOf…] horizon [news]
 //	32  Describe      (none)
 //	33  Description   cluster node [configuration…] [member…] maxValue
 //	34  StatusQuery   (none)
@@ -44,7 +45,9 @@
 //	record            tag deleted value
 //	item              key tag deleted confirmed*
 //	configuration     index system [node…]
-//	member            node name [address…]
+//	member            node name [address…] version* proof*
+//	horizon           installed next
+//	news              [configuration…] [member…], or nothing at all
 //	usage             keys tombstones bytes
 //	lifeOf            node life
 //	entry             key record
@@ -105,5 +108,9 @@
 //	version 1   atoll/1   the messages above, but for valueLimit and omitted,
 //	                      which were added at the end of Get and GetAck: a Get
 //	                      without the one has no limit, and a node that skips
-//	                      it sends every value whole, so omits nothing
+//	                      it sends every value whole, so omits nothing;
+//	                      and horizon and news, at the end of requests and
+//	                      answers of registers: who says nothing of horizons
+//	                      knows of no configuration, and is refused once the
+//	                      members have changed
 package wire

@@ -146,3 +146,10 @@ func (e *Encoder) value(field string, v []byte) {
 	_ = e.mp.EncodeBytesLen(len(v))
 	e.out.b = append(e.out.b, v...)
 }
+
+// bin writes any bytes.
+func (e *Encoder) bin(field string, b []byte, most int) {
+	e.check(field, len(b), most)
+	_ = e.mp.EncodeBytesLen(len(b))
+	e.out.b = append(e.out.b, b...)
+}

@@ -27,8 +27,8 @@ type Part[T any] struct {
 func TagPart() Part[tags.Tag]      { return Part[tags.Tag]{encodeTag, decodeTag} }
 func RecordPart() Part[abd.Record] { return Part[abd.Record]{byValue(encodeRecord), decodeRecord} }
 func ItemPart() Part[abd.Item]     { return Part[abd.Item]{byValue(encodeItem), decodeItem} }
-func MemberPart() Part[replica.Member] {
-	return Part[replica.Member]{byValue(encodeMember), decodeMember}
+func MemberPart() Part[quorum.Member] {
+	return Part[quorum.Member]{byValue(encodeMember), decodeMember}
 }
 func UsagePart() Part[replica.Usage] {
 	return Part[replica.Usage]{byValue(encodeUsage), decodeUsage}

@@ -11,7 +11,6 @@ import (
 	"atoll/abd"
 	"atoll/internal/wire"
 	"atoll/quorum"
-	"atoll/replica"
 	"atoll/tags"
 )
 
@@ -105,7 +104,7 @@ func FuzzConfiguration(f *testing.F) {
 }
 
 func FuzzMember(f *testing.F) {
-	fuzzPart(f, wire.MemberPart(), replica.Member{ID: "n1", Name: "one", Addresses: []string{"a:1", "[::1]:2"}})
+	fuzzPart(f, wire.MemberPart(), quorum.Member{ID: "n1", Name: "one", Addresses: []string{"a:1", "[::1]:2"}})
 }
 
 // The skipper agrees with msgpack's own, which recurses and so is tried on

@@ -46,6 +46,9 @@ func samples() []sample {
 	pid := tags.NewPID(0x0123456789abcdef, 0xfedc, 0x112233445566)
 	tag := tags.Tag{Seq: 300, PID: pid, RMW: 2}
 	largest := tags.Tag{Seq: 1<<64 - 1, PID: tags.NewPID(1<<64-1, 1<<16-1, tags.MaxCount), RMW: 1<<64 - 1}
+	known := abd.Standing{Horizon: quorum.Horizon{Installed: 3, Next: 5}}
+	news := known
+	news.News = &quorum.News{Map: configMap(3, 4), Members: []quorum.Member{{ID: "n1", Name: "one", Addresses: []string{"h:1"}, Version: 7, Proof: []byte{1, 2}}}}
 	later := abd.Standing{Life: 2, Others: []abd.LifeOf{{Node: "n1", Life: 1}, {Node: "n4y2a", Life: 1<<64 - 1}}}
 	anyBytes := abd.Key("\x00\xff\n/é")
 	return []sample{
@@ -59,6 +62,14 @@ func samples() []sample {
 		{"get of a small value", 300, &abd.Get{Key: "color", ValueLimit: abd.DefaultInline}},
 		{"get-ack", 1, &abd.GetAck{Record: abd.Record{Tag: tag, Value: []byte("blue")}, Confirmed: true}},
 		{"get-ack, never written", 1, &abd.GetAck{}},
+		{"get of somebody behind", 1, &abd.Get{Key: "k", Horizon: quorum.Horizon{Installed: 1, Next: 2}}},
+		{"put of somebody behind", 1, &abd.Put{Key: "k", Horizon: quorum.Horizon{Installed: 1, Next: 2}}},
+		{"list of somebody behind", 1, &abd.List{Limit: 1, Horizon: quorum.Horizon{Installed: 1, Next: 2}}},
+		{"get-ack with news", 1, &abd.GetAck{Standing: news}},
+		{"put-ack with news", 1, &abd.PutAck{Standing: news}},
+		{"put-ack of two configurations", 1, &abd.PutAck{Standing: known}},
+		{"page with news", 1, &abd.Page{Standing: news}},
+		{"moved", 1, &abd.Moved{Standing: news}},
 		{"get-ack of a later life", 1, &abd.GetAck{Standing: later}},
 		{"get-ack, empty value", 1, &abd.GetAck{Record: abd.Record{Tag: tag}}},
 		{"get-ack, large value", 300, &abd.GetAck{Record: abd.Record{Tag: tag}, Omitted: abd.LargestMaxValue}},
@@ -87,7 +98,7 @@ func samples() []sample {
 				configuration(6, "grid=2x1", "n1", "n2"),
 				configuration(300, "get=1,put=2", "n1", "n2"),
 			},
-			Members: []replica.Member{
+			Members: []quorum.Member{
 				{ID: "n4y2a", Name: "Zürich 1", Addresses: []string{"10.0.0.1:7450", "[fe80::1]:7450"}},
 				{ID: "n1"},
 			},
@@ -127,6 +138,19 @@ func configuration(index quorum.ConfigIndex, system string, members ...quorum.No
 		panic(err)
 	}
 	return c
+}
+
+// configMap returns a map of majorities of n1 with the given indices.
+func configMap(indices ...quorum.ConfigIndex) *quorum.Map {
+	var cs []*quorum.Configuration
+	for _, i := range indices {
+		cs = append(cs, configuration(i, "majority", "n1"))
+	}
+	m, err := quorum.NewMap(cs...)
+	if err != nil {
+		panic(err)
+	}
+	return m
 }
 
 func TestGolden(t *testing.T) {

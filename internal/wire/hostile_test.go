@@ -193,7 +193,7 @@ func TestBadFields(t *testing.T) {
 		{"too many addresses", "addresses", description([]any{}, []any{[]any{"n1", "", repeat("a:1", wire.MaxAddresses+1)}}, 1)},
 		{"values beyond what any cluster takes", "maxValue", description([]any{}, []any{}, abd.LargestMaxValue+1)},
 		{"trailing element in a frame is cut", "skipped field", pack(t, wire.KindGet, 1, []any{[]byte("k"), false}, raw(0xda, 0xff, 0xff))},
-		{"a code that isn't", "skipped field", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, 0, raw(0xc1)})},
+		{"a code that isn't", "skipped field", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, 0, []any{0, 0}, raw(0xc1)})},
 		{"value limit is a bool", "valueLimit", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, true})},
 		{"value limit beyond its type", "valueLimit", pack(t, wire.KindGet, 1, []any{[]byte("k"), false, uint64(1) << 31})},
 		{"omitted beyond what any cluster takes", "omitted", pack(t, wire.KindGetAck, 1, []any{record, false, 0, []any{}, abd.LargestMaxValue + 1})},
@@ -255,9 +255,9 @@ func TestLyingLengths(t *testing.T) {
 		{"few items of a page", pack(t, wire.KindPage, 1, []any{long(0xdd, abd.MaxPage), false})},
 		{"configurations", pack(t, wire.KindDescription, 1, []any{"c", "n1", long(0xdd, many), []any{}, 1})},
 		{"members", pack(t, wire.KindDescription, 1, []any{"c", "n1", []any{}, long(0xdd, 4096), 1})},
-		{"an extra field", pack(t, wire.KindPutAck, 1, []any{0, []any{}, long(0xdd, 1<<32-1)})},
-		{"an extra field's bytes", pack(t, wire.KindPutAck, 1, []any{0, []any{}, long(0xc6, 1<<32-1)})},
-		{"an extra field's ext", pack(t, wire.KindPutAck, 1, []any{0, []any{}, long(0xc9, 1<<32-1)})},
+		{"an extra field", pack(t, wire.KindPutAck, 1, []any{0, []any{}, []any{0, 0}, []any{}, long(0xdd, 1<<32-1)})},
+		{"an extra field's bytes", pack(t, wire.KindPutAck, 1, []any{0, []any{}, []any{0, 0}, []any{}, long(0xc6, 1<<32-1)})},
+		{"an extra field's ext", pack(t, wire.KindPutAck, 1, []any{0, []any{}, []any{0, 0}, []any{}, long(0xc9, 1<<32-1)})},
 	} {
 		if n := allocated(func() { wantFormatError(t, c.body) }); n > 16<<10 {
 			t.Errorf("%s: %d bytes allocated for a frame of %d", c.name, n, len(c.body))
@@ -269,12 +269,12 @@ func TestLyingLengths(t *testing.T) {
 // neither stack nor heap.
 func TestDeepNesting(t *testing.T) {
 	const deep = wire.MaxFrame - 64
-	maps := pack(t, wire.KindPutAck, 1, []any{0, []any{}, raw(bytes.Repeat([]byte{0x81}, 1<<20)...)}) // the keys are nested
+	maps := pack(t, wire.KindPutAck, 1, []any{0, []any{}, []any{0, 0}, []any{}, raw(bytes.Repeat([]byte{0x81}, 1<<20)...)}) // the keys are nested
 	if n := allocated(func() { wantFormatError(t, maps) }); n > 16<<10 {
 		t.Errorf("%d bytes allocated", n)
 	}
 	closed := append(bytes.Repeat([]byte{0x91}, deep), 0x90)
-	conversation, m, err := wire.DecodeFrame(pack(t, wire.KindPutAck, 1, []any{0, []any{}, msgpack.RawMessage(closed)}))
+	conversation, m, err := wire.DecodeFrame(pack(t, wire.KindPutAck, 1, []any{0, []any{}, []any{0, 0}, []any{}, msgpack.RawMessage(closed)}))
 	if _, ok := m.(*abd.PutAck); err != nil || conversation != 1 || !ok {
 		t.Errorf("a deep extra field that is well formed: %d, %v, %v", conversation, m, err)
 	}
@@ -300,9 +300,9 @@ func TestEncoderLimits(t *testing.T) {
 	wantLimit("limit", &abd.List{Limit: 1 << 31})
 	wantLimit("cluster", &wire.Hello{Cluster: quorum.ClusterID(strings.Repeat("c", wire.MaxCluster+1))})
 
-	known := &replica.Description{Cluster: "c", Node: "n1", Members: make([]replica.Member, 2000)}
+	known := &replica.Description{Cluster: "c", Node: "n1", Members: make([]quorum.Member, 2000)}
 	for i := range known.Members {
-		known.Members[i] = replica.Member{ID: "n1", Addresses: slices.Repeat([]string{strings.Repeat("a", wire.MaxAddress)}, wire.MaxAddresses)}
+		known.Members[i] = quorum.Member{ID: "n1", Addresses: slices.Repeat([]string{strings.Repeat("a", wire.MaxAddress)}, wire.MaxAddresses)}
 	}
 	wantLimit("frame", known)
 

@@ -27,6 +27,7 @@ const (
 	KindConfirm Kind = 20
 	KindList    Kind = 21
 	KindPage    Kind = 22
+	KindMoved   Kind = 23
 )
 
 // replica.
@@ -68,6 +69,8 @@ func (k Kind) String() string {
 		return "list"
 	case KindPage:
 		return "page"
+	case KindMoved:
+		return "moved"
 	case KindDescribe:
 		return "describe"
 	case KindDescription:
@@ -123,6 +126,9 @@ func (e *Encoder) encode(conversation uint64, m env.Message) {
 	case *abd.Page:
 		e.open(KindPage, conversation)
 		encodePage(e, m)
+	case *abd.Moved:
+		e.open(KindMoved, conversation)
+		encodeMoved(e, m)
 	case *replica.Describe:
 		e.open(KindDescribe, conversation)
 		encodeDescribe(e, m)
@@ -180,6 +186,8 @@ func (d *Decoder) decode(k Kind) env.Message {
 		return decodeList(d)
 	case KindPage:
 		return decodePage(d)
+	case KindMoved:
+		return decodeMoved(d)
 	case KindDescribe:
 		return decodeDescribe(d)
 	case KindDescription:

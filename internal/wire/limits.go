@@ -30,8 +30,10 @@ const (
 	maxText    = 512 // why something was refused; longer ones are cut
 	maxSystem  = len("weights=") + quorum.MaxMembers*(quorum.MaxNodeID+len(":4294967295,"))
 
+	maxProof = 256 // a node's signature under its addresses, with what it takes to check it
+
 	maxAddresses      = 16 // of one node
-	maxConfigurations = 16 // active at a time
+	maxConfigurations = quorum.MaxActive
 	maxKnown          = maxConfigurations * quorum.MaxMembers
 )
 

@@ -120,25 +120,3 @@ func decodeEntries(d *Decoder) []repair.Entry {
 	}
 	return entries
 }
-
-// encodeStanding writes the two fields that end every answer which counts
-// towards a quorum.
-func encodeStanding(e *Encoder, s *abd.Standing) {
-	e.uint(uint64(s.Life))
-	e.list("lives", len(s.Others), abd.MaxLives)
-	for i := range s.Others {
-		e.array(2)
-		e.node("life of", s.Others[i].Node)
-		e.uint(uint64(s.Others[i].Life))
-	}
-}
-
-func decodeStanding(d *Decoder) (s abd.Standing) {
-	s.Life = abd.Life(d.uint("life", math.MaxUint64))
-	for n := d.list("lives", abd.MaxLives, minLife); n > 0 && d.err == nil; n-- {
-		fields := d.begin("life", 2)
-		s = s.With(d.node("life of"), abd.Life(d.uint("life", math.MaxUint64)))
-		d.end(fields - 2)
-	}
-	return s
-}

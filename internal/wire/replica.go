@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"fmt"
 	"math"
 	"time"
 
@@ -24,10 +23,7 @@ func encodeDescription(e *Encoder, m *replica.Description) {
 	e.string("cluster", string(m.Cluster), maxCluster)
 	e.node("node", m.Node)
 	encodeConfigurations(e, m.Configurations)
-	e.list("members", len(m.Members), maxKnown)
-	for i := range m.Members {
-		encodeMember(e, &m.Members[i])
-	}
+	encodeMembers(e, m.Members)
 	e.count("maxValue", int64(m.MaxValue), abd.LargestMaxValue)
 }
 
@@ -41,111 +37,6 @@ func decodeDescription(d *Decoder) *replica.Description {
 		MaxValue:       int(d.count("maxValue", abd.LargestMaxValue)),
 	}
 	d.end(n - 5)
-	return m
-}
-
-// encodeConfigurations writes active configurations, which stand in the order
-// of their indices, none twice.
-func encodeConfigurations(e *Encoder, cs quorum.Configurations) {
-	e.list("configurations", len(cs), maxConfigurations)
-	for i, c := range cs {
-		if i > 0 && c.Index() <= cs[i-1].Index() {
-			e.fail(fmt.Errorf("wire: configuration %d stands behind %d", c.Index(), cs[i-1].Index()))
-		}
-		encodeConfiguration(e, c)
-	}
-}
-
-func decodeConfigurations(d *Decoder) quorum.Configurations {
-	n := d.list("configurations", maxConfigurations, minConfiguration)
-	if n == 0 {
-		return nil
-	}
-	cs := make(quorum.Configurations, 0, n)
-	for range n {
-		c := decodeConfiguration(d)
-		if d.err != nil {
-			return nil
-		}
-		if len(cs) > 0 && c.Index() <= cs[len(cs)-1].Index() {
-			d.fail("configurations", "configuration %d stands behind %d", c.Index(), cs[len(cs)-1].Index())
-			return nil
-		}
-		cs = append(cs, c)
-	}
-	return cs
-}
-
-func encodeConfiguration(e *Encoder, c *quorum.Configuration) {
-	e.array(3)
-	e.uint(uint64(c.Index()))
-	e.string("quorum system", c.System().String(), maxSystem)
-	e.list("members of a configuration", len(c.Members()), quorum.MaxMembers)
-	for _, id := range c.Members() {
-		e.node("member of a configuration", id)
-	}
-}
-
-func decodeConfiguration(d *Decoder) *quorum.Configuration {
-	n := d.begin("configuration", 3)
-	index := quorum.ConfigIndex(d.uint("index", math.MaxUint64))
-	text := d.string("quorum system", maxSystem)
-	members := make([]quorum.NodeID, d.list("members of a configuration", quorum.MaxMembers, minString))
-	for i := range members {
-		if d.err != nil {
-			break
-		}
-		members[i] = d.node("member of a configuration")
-	}
-	d.end(n - 3)
-	if d.err != nil {
-		return nil
-	}
-	system, err := quorum.ParseSystem(text)
-	d.wrap("quorum system", err)
-	if err != nil {
-		return nil
-	}
-	c, err := quorum.NewConfiguration(index, members, system)
-	d.wrap("configuration", err)
-	return c
-}
-
-func decodeMembers(d *Decoder) []replica.Member {
-	n := d.list("members", maxKnown, minMember)
-	if n == 0 {
-		return nil
-	}
-	ms := make([]replica.Member, n)
-	for i := range ms {
-		if d.err != nil {
-			return nil
-		}
-		ms[i] = decodeMember(d)
-	}
-	return ms
-}
-
-func encodeMember(e *Encoder, m *replica.Member) {
-	e.array(3)
-	e.node("node", m.ID)
-	e.string("name", m.Name, maxName)
-	e.list("addresses", len(m.Addresses), maxAddresses)
-	for _, a := range m.Addresses {
-		e.string("address", a, maxAddress)
-	}
-}
-
-func decodeMember(d *Decoder) replica.Member {
-	n := d.begin("member", 3)
-	m := replica.Member{ID: d.node("node"), Name: d.string("name", maxName)}
-	if addresses := d.list("addresses", maxAddresses, minString); addresses > 0 {
-		m.Addresses = make([]string, addresses)
-	}
-	for i := range m.Addresses {
-		m.Addresses[i] = d.string("address", maxAddress)
-	}
-	d.end(n - 3)
 	return m
 }
 

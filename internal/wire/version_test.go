@@ -73,7 +73,7 @@ func TestFieldsOfALaterVersion(t *testing.T) {
 	testLater(t, wire.TagPart(), tag)
 	testLater(t, wire.RecordPart(), abd.Record{Tag: tag, Value: []byte("v")})
 	testLater(t, wire.ItemPart(), abd.Item{Key: "k", Tag: tag, Deleted: true, Confirmed: true})
-	testLater(t, wire.MemberPart(), replica.Member{ID: "n1", Name: "one", Addresses: []string{"a:1", "b:2"}})
+	testLater(t, wire.MemberPart(), quorum.Member{ID: "n1", Name: "one", Addresses: []string{"a:1", "b:2"}})
 	testLater(t, wire.UsagePart(), replica.Usage{Keys: 1, Tombstones: 2, Bytes: 3})
 	testLater(t, wire.ConfigurationPart(), configuration(7, "get=2,put=1", "n1", "n2"))
 }
@@ -99,6 +99,9 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 	tag := tags.Tag{Seq: 3, PID: tags.NewPID(4, 5, 6), RMW: 7}
 	record := abd.Record{Tag: tag, Value: []byte("v")}
 	one := quorum.Configurations{configuration(0, "majority", "n1")}
+	horizon := quorum.Horizon{Installed: 1, Next: 2}
+	known := abd.Standing{Horizon: horizon, News: &quorum.News{Map: configMap(1)}}
+	some := abd.Standing{Horizon: horizon}
 	for _, c := range []struct {
 		full   env.Message
 		fields int
@@ -108,15 +111,18 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&wire.Hello{Version: 1, Cluster: "c", Node: "n1", Bulk: true}, 4, 3, []env.Message{
 			&wire.Hello{Version: 1, Cluster: "c", Node: "n1"}}},
 		{&env.Refused{Reason: env.ReasonFull, Text: "t"}, 2, 1, []env.Message{&env.Refused{Reason: env.ReasonFull}}},
-		{&abd.Get{Key: "k", TagOnly: true, ValueLimit: 9}, 3, 1, []env.Message{
-			&abd.Get{Key: "k"}, &abd.Get{Key: "k", TagOnly: true}}},
-		{&abd.GetAck{Record: record, Confirmed: true, Omitted: 9}, 5, 4, []env.Message{
-			&abd.GetAck{Record: record, Confirmed: true}}},
-		{&abd.Put{Key: "k", Record: record}, 2, 2, nil},
-		{&abd.PutAck{}, 2, 2, nil},
+		{&abd.Get{Key: "k", TagOnly: true, ValueLimit: 9, Horizon: horizon}, 4, 1, []env.Message{
+			&abd.Get{Key: "k"}, &abd.Get{Key: "k", TagOnly: true}, &abd.Get{Key: "k", TagOnly: true, ValueLimit: 9}}},
+		{&abd.GetAck{Record: record, Confirmed: true, Omitted: 9, Standing: known}, 7, 4, []env.Message{
+			&abd.GetAck{Record: record, Confirmed: true}, &abd.GetAck{Record: record, Confirmed: true, Omitted: 9},
+			&abd.GetAck{Record: record, Confirmed: true, Omitted: 9, Standing: some}}},
+		{&abd.Put{Key: "k", Record: record, Horizon: horizon}, 3, 2, []env.Message{&abd.Put{Key: "k", Record: record}}},
+		{&abd.PutAck{Standing: known}, 4, 2, []env.Message{&abd.PutAck{}, &abd.PutAck{Standing: some}}},
+		{&abd.Moved{Standing: known}, 4, 4, nil},
 		{&abd.Confirm{Key: "k", Tag: tag}, 2, 2, nil},
-		{&abd.List{Prefix: "p", After: "q", Limit: 1}, 3, 3, nil},
-		{&abd.Page{Items: []abd.Item{{Key: "k", Tag: tag}}, More: true}, 4, 4, nil},
+		{&abd.List{Prefix: "p", After: "q", Limit: 1, Horizon: horizon}, 4, 3, []env.Message{&abd.List{Prefix: "p", After: "q", Limit: 1}}},
+		{&abd.Page{Items: []abd.Item{{Key: "k", Tag: tag}}, More: true, Standing: known}, 6, 4, []env.Message{
+			&abd.Page{Items: []abd.Item{{Key: "k", Tag: tag}}, More: true}, &abd.Page{Items: []abd.Item{{Key: "k", Tag: tag}}, More: true, Standing: some}}},
 		{&replica.Describe{}, 0, 0, nil},
 		{&replica.Description{Cluster: "c", Node: "n1", Configurations: one, MaxValue: 1}, 5, 5, nil},
 		{&replica.StatusQuery{}, 0, 0, nil},

@@ -55,7 +55,7 @@ const (
 
 // Client implements Algorithm.
 func (ABD) Client(c Cluster) Client {
-	return &abd.Registers{Configurations: c.Configurations, MaxValue: c.MaxValue, Rules: c.Mutants.Replica.ABD}
+	return &abd.Registers{Known: abd.Fixed(c.Configurations...), MaxValue: c.MaxValue, Rules: c.Mutants.Replica.ABD}
 }
 
 // WriteBack is ABD with reads that always write back what they found:
