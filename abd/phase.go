@@ -38,7 +38,7 @@ type phase struct {
 	first    []quorum.NodeID
 	spare    []quorum.NodeID
 	answered quorum.Tally
-	left     []quorum.NodeID // answered, and were in none of the configurations at some time
+	away     []quorum.NodeID // have answered or refused, and are in none of the configurations
 	refused  quorum.Tally
 	refusals []refusedBy
 	sent     bool // a copy of the request may have reached some member
@@ -94,7 +94,7 @@ func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, 
 		refused, isRefused := answer.(*env.Refused)
 		if s := standingOf(answer); s != nil {
 			var counts bool
-			if counts, out = p.hear(c, s); out {
+			if counts, out = p.hear(c, req, s); out {
 				return true
 			}
 			_, moved := answer.(*Moved)
@@ -121,7 +121,9 @@ func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, 
 			p.bringIn(c)
 			return false // not an answer to this: the node counts as silent
 		}
-		p.answered.Add(from)
+		if p.answered.Add(from); !p.answered.Has(from) {
+			p.away = append(p.away, from)
+		}
 		return complete()
 	})
 	unfinished, ended := errors.AsType[*env.Unfinished](err)
@@ -149,7 +151,7 @@ func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, 
 // for the newer ones may have done so before these held what was in the older
 // one (S1). A put phase goes on: what a member stores durably it has, whenever
 // it did so.
-func (p *phase) hear(c env.Conversation, s *Standing) (counts, out bool) {
+func (p *phase) hear(c env.Conversation, req env.Message, s *Standing) (counts, out bool) {
 	if !p.config.Horizon().Behind(s.Horizon) || p.rules.IgnoreNews {
 		return true, false
 	}
@@ -163,25 +165,38 @@ func (p *phase) hear(c env.Conversation, s *Standing) (counts, out bool) {
 	if m.Installed().Index() > p.config.Installed().Index() && !p.lasting && !p.rules.DropInTheMiddle {
 		return false, true
 	}
-	p.follow(c, m)
+	p.follow(c, req, m)
 	return true, false
 }
 
 // follow makes the phase need the quorums of the configurations that are active
-// in m.
-func (p *phase) follow(c env.Conversation, m *quorum.Map) {
+// in m. A node that is back, having been in none of them for a while, is asked
+// anew.
+func (p *phase) follow(c env.Conversation, req env.Message, m *quorum.Map) {
 	p.dropped = p.dropped || m.Installed().Index() > p.config.Installed().Index()
 	p.config = m
 	cs := m.Active()
-	p.left = append(p.left, p.answered.Grow(cs)...)
-	for _, id := range p.left {
-		p.answered.Add(id) // it may be back
+	p.away = append(p.away, p.answered.Grow(cs)...)
+	p.refused.Begin(cs)
+	for _, r := range p.refusals {
+		if r.refused.Reason == env.ReasonNotMember {
+			p.away = append(p.away, r.node)
+		} else {
+			p.refused.Add(r.node)
+		}
 	}
-	p.refused.Grow(cs)
+	p.refusals = slices.DeleteFunc(p.refusals, func(r refusedBy) bool { return r.refused.Reason == env.ReasonNotMember })
 	if p.grow != nil {
 		p.grow(cs)
 	}
 	c.Add(cs.Members()...)
+	p.away = slices.DeleteFunc(p.away, func(id quorum.NodeID) bool {
+		back := m.Has(id)
+		if back && !p.answered.Has(id) {
+			c.Redirect(id, req)
+		}
+		return back
+	})
 }
 
 // bringIn asks the spare.

@@ -142,8 +142,8 @@ type Task interface {
 	Join() error
 	// Cancel ends the task's scope, and those within, with ErrCanceled: its
 	// next call on its Env returns that, and one that waits does so now. It
-	// waits for nothing. Only who started the task calls it; a task that has
-	// returned doesn't mind.
+	// waits for nothing. Who started the task may call it, and other tasks of
+	// the same; a task that has returned doesn't mind.
 	Cancel()
 }
 

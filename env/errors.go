@@ -74,6 +74,8 @@ const (
 	ReasonDenied
 	// ReasonOutdated: the sender's version can't do what is needed by now.
 	ReasonOutdated
+	// ReasonBehind: the node doesn't know yet what it would have to.
+	ReasonBehind
 )
 
 var reasonText = [...]string{
@@ -85,6 +87,7 @@ var reasonText = [...]string{
 	ReasonNotMember:  "not a member",
 	ReasonDenied:     "not authorized",
 	ReasonOutdated:   "too old a version",
+	ReasonBehind:     "not informed yet",
 }
 
 // String returns the reason in words.

@@ -38,6 +38,26 @@ func (r *Replica) note(s abd.Standing) error {
 	return nil
 }
 
+// Learn notes lives that others have told of. What the node knows already costs
+// nothing.
+func (r *Replica) Learn(lives []abd.LifeOf) error {
+	s := r.standing
+	for _, l := range lives {
+		if l.Node != r.self && s.Of(l.Node) < l.Life {
+			s = s.With(l.Node, l.Life)
+		}
+	}
+	switch {
+	case len(s.Others) > abd.MaxLives:
+		return errTooManyLives
+	case len(s.Others) == len(r.standing.Others) && slices.Equal(s.Others, r.standing.Others):
+		return nil
+	}
+	return r.note(s)
+}
+
+var errTooManyLives = &env.Refused{Reason: env.ReasonFull, Text: "too many nodes are in a later life than their first"}
+
 // attest notes that the node that asks is in a later life, and answers with
 // what this node holds in a range (H4). Both are durable before the answer
 // leaves. From the step on, every answer of this node tells of that life.
@@ -48,7 +68,7 @@ func (r *Replica) attest(from quorum.NodeID, m *Attest) (env.Message, env.Positi
 	if r.standing.Of(from) < m.Life && !r.rules.AttestUnsaved {
 		s := r.standing.With(from, m.Life)
 		if len(s.Others) > abd.MaxLives {
-			return nil, 0, &env.Refused{Reason: env.ReasonFull, Text: "too many nodes are in a later life than their first"}
+			return nil, 0, errTooManyLives
 		}
 		if err := r.note(s); err != nil {
 			return nil, 0, err

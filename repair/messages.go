@@ -1,6 +1,9 @@
 package repair
 
-import "atoll/abd"
+import (
+	"atoll/abd"
+	"atoll/quorum"
+)
 
 // Limits of what one message holds.
 const (
@@ -34,12 +37,24 @@ type Summarize struct {
 	// Keys is how many keys the asker has there. A node that has more doesn't
 	// look at the rest.
 	Keys int
+	Terms
+}
+
+// Terms are what an asker needs an answer for. The zero Terms: to take over what
+// was missed, for which any record will do.
+type Terms struct {
+	// Knows is the configuration that the node must durably know before it
+	// answers, so that the answer counts for the merge of a read quorum's
+	// records into that configuration (R4.3). Such an answer leaves no record
+	// out: a node that abstains on one of the range refuses. 0: none.
+	Knows quorum.ConfigIndex
 }
 
 // Summary answers Summarize.
 type Summary struct {
 	Keys int
 	Hash uint64 // of the keys and tags; see Hash
+	abd.Standing
 }
 
 // Offer tells a node which tags the asker has in a range, and asks for the
@@ -47,6 +62,7 @@ type Summary struct {
 type Offer struct {
 	Range
 	Items []abd.Item // sorted, all in the range
+	Terms
 }
 
 // Records are those of a range, or a part of it.
@@ -58,7 +74,10 @@ type Records struct {
 }
 
 // Missing answers Offer.
-type Missing struct{ Records }
+type Missing struct {
+	Records
+	abd.Standing
+}
 
 // Attest tells a node that the sender is in a later life, and asks for all
 // records of a range. The node answers once it durably knows of that life.
@@ -67,6 +86,9 @@ type Attest struct {
 	// no bound.
 	After, Before abd.Key
 	Life          abd.Life
+	// Horizon is what the sender knows of configurations. Who knows of more
+	// refuses: the sender needs a read quorum of that, too.
+	Horizon quorum.Horizon
 }
 
 // has reports whether a key is in the range.

@@ -132,23 +132,30 @@ func OnlyReads(m env.Message) bool {
 // inventory answers with a page of the node's own tags. Nobody else sees them,
 // so they needn't be durable.
 func (r *Replica) inventory(m *inventory) (env.Message, env.Position, error) {
-	page := &stock{}
-	size := 0
-	_, err := r.walk("", m.After, Range{After: m.After}.Has, func(key abd.Key, tag tags.Tag, deleted bool) bool {
-		page.Items = append(page.Items, abd.Item{Key: key, Tag: tag, Deleted: deleted})
-		size += len(key)
-		page.More = len(page.Items) == abd.MaxPage || size >= abd.MaxPageBytes
-		return !page.More
-	})
+	items, more, err := r.Stock(m.After)
 	switch d, ok := errors.AsType[*abd.DamagedRecord](err); {
-	case ok && len(page.Items) > 0:
-		page.More = true // the next page begins with it
+	case ok && len(items) > 0:
+		more = true // the next page begins with it
 	case ok:
 		return &stock{Skip: r.behind(d.Key, m.After)}, 0, nil
 	case err != nil:
 		return nil, 0, err
 	}
-	return page, 0, nil
+	return &stock{Items: items, More: more}, 0, nil
+}
+
+// Stock returns a page of the node's own tags, behind a key: at most
+// abd.MaxPage. An error that wraps abd.ErrDamaged comes with those before the
+// damage.
+func (r *Replica) Stock(after abd.Key) (items []abd.Item, more bool, err error) {
+	size := 0
+	_, err = r.walk("", after, Range{After: after}.Has, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+		items = append(items, abd.Item{Key: key, Tag: tag, Deleted: deleted})
+		size += len(key)
+		more = len(items) == abd.MaxPage || size >= abd.MaxPageBytes
+		return !more
+	})
+	return items, more, err
 }
 
 // behind returns where a walk goes on that can't get past a damaged record: a
@@ -169,7 +176,7 @@ func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
 		keys++
 		return keys <= m.Keys && keys <= maxExamined
 	})
-	return &Summary{Keys: keys, Hash: uint64(h)}, at, err
+	return &Summary{Keys: keys, Hash: uint64(h), Standing: r.standing}, max(at, r.at), err
 }
 
 // offer answers with the records in which this node is ahead of the asker. What
@@ -177,7 +184,7 @@ func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
 func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 	items := m.Items
 	var wanted []abd.Key
-	missing := &Missing{}
+	missing := &Missing{Standing: r.standing}
 	examined := 0
 	at, err := r.walk("", m.After, m.Has, func(key abd.Key, tag tags.Tag, _ bool) bool {
 		for len(items) > 0 && items[0].Key < key {
@@ -196,7 +203,7 @@ func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 		return nil, 0, err
 	}
 	// A record that is damaged is left out: another member may have it.
-	entries, took, after, err := r.entries(wanted, true)
+	entries, took, after, err := r.entries(wanted, m.Knows == 0 || r.rules.SkipTheDamaged)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -204,7 +211,7 @@ func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 		missing.More, missing.Last = true, wanted[took-1]
 	}
 	missing.Entries = entries
-	return missing, max(at, after), nil
+	return missing, max(at, after, r.at), nil
 }
 
 // entries loads records up to the limits of an answer, and returns how many of
@@ -229,30 +236,42 @@ func (r *Replica) entries(keys []abd.Key, skip bool) (entries []Entry, took int,
 // merge stores what is larger than what the node has: each is a put whose
 // caller was somebody else.
 func (r *Replica) merge(m *merge) (env.Message, env.Position, error) {
-	stored := 0
-	var after env.Position
-	for _, e := range m.Entries {
+	stored, bytes, after, err := r.take(m.Entries, true)
+	r.progress.Merged += stored
+	r.progress.Bytes += bytes
+	return &merged{int(stored)}, after, err
+}
+
+// Take stores those records that are larger than the node's own, and returns
+// how many they were and how many bytes. An error wraps abd.ErrDamaged if the
+// node abstains on one of them, and else what the store said.
+func (r *Replica) Take(entries []Entry) (stored, bytes int64, err error) {
+	stored, bytes, _, err = r.take(entries, false)
+	return stored, bytes, err
+}
+
+func (r *Replica) take(entries []Entry, skip bool) (stored, bytes int64, after env.Position, err error) {
+	for _, e := range entries {
 		if err := (&abd.Put{Key: e.Key, Record: e.Record}).Check(r.maxValue); err != nil {
 			continue // whoever sent it is mistaken, and the rest may be good
 		}
 		old, _, err := r.seen.Load(e.Key, false)
-		if errors.Is(err, abd.ErrDamaged) {
+		if skip && errors.Is(err, abd.ErrDamaged) {
 			continue
 		}
 		if err != nil {
-			return nil, 0, err
+			return stored, bytes, after, err
 		}
 		if !old.Tag.Less(e.Record.Tag) && !r.rules.MergeAnything {
 			continue
 		}
 		if after, err = r.seen.Store(e.Key, e.Record); err != nil {
-			return nil, 0, err
+			return stored, bytes, after, err
 		}
 		stored++
-		r.progress.Merged++
-		r.progress.Bytes += int64(len(e.Key) + len(e.Record.Value))
+		bytes += int64(len(e.Key) + len(e.Record.Value))
 	}
-	return &merged{stored}, after, nil
+	return stored, bytes, after, nil
 }
 
 // examine reads some records, values too.

@@ -19,4 +19,7 @@ type Rules struct {
 	HealOneKey bool
 	// MergeAnything: a node takes smaller tags over larger ones.
 	MergeAnything bool
+	// SkipTheDamaged: an answer that is to leave no record out leaves out those
+	// that are damaged.
+	SkipTheDamaged bool
 }

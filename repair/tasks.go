@@ -60,6 +60,7 @@ func (p Pace) withDefaults() Pace {
 type Tasks struct {
 	// Configurations are the active ones.
 	Configurations quorum.Configurations
+	Horizon        quorum.Horizon // of the config map that they are from
 	Pace           Pace
 	Rules          Rules
 }
@@ -108,7 +109,7 @@ type puller struct {
 func (p puller) pass() error {
 	after := abd.Key("")
 	for more := true; more; {
-		page, err := ask[*stock](p, p.Self(), &inventory{after})
+		page, err := env.AskOne[*stock](p, p.Self(), &inventory{after})
 		if err != nil {
 			return err
 		}
@@ -138,7 +139,7 @@ func (p puller) pass() error {
 
 // compare takes over what the peer has in a range and the node hasn't.
 func (p puller) compare(in Range, items []abd.Item) error {
-	summary, err := ask[*Summary](p, p.peer, &Summarize{in, len(items)})
+	summary, err := env.AskOne[*Summary](p, p.peer, &Summarize{Range: in, Keys: len(items)})
 	if isRefused(err, env.ReasonDamaged) {
 		return nil // in the peer's range, which it will heal
 	}
@@ -149,7 +150,7 @@ func (p puller) compare(in Range, items []abd.Item) error {
 		return nil
 	}
 	for more := true; more; {
-		missing, err := ask[*Missing](p, p.peer, &Offer{in, items})
+		missing, err := env.AskOne[*Missing](p, p.peer, &Offer{Range: in, Items: items})
 		if isRefused(err, env.ReasonDamaged) {
 			return nil
 		}
@@ -157,7 +158,7 @@ func (p puller) compare(in Range, items []abd.Item) error {
 			return err
 		}
 		if len(missing.Entries) > 0 {
-			if _, err := ask[*merged](p, p.Self(), &merge{missing.Entries}); err != nil {
+			if _, err := env.AskOne[*merged](p, p.Self(), &merge{missing.Entries}); err != nil {
 				return err
 			}
 		}
@@ -194,7 +195,7 @@ func (t Tasks) Examine(e env.Env) error {
 		}
 		after := abd.Key("")
 		for done := false; !done; {
-			page, err := ask[*examined](e, e.Self(), &examine{after})
+			page, err := env.AskOne[*examined](e, e.Self(), &examine{after})
 			if err != nil {
 				return err
 			}
@@ -230,7 +231,7 @@ func (t Tasks) Heal(e env.Env) error {
 // HealGap heals the damage at one place, if there is any, and reports whether
 // it did.
 func (t Tasks) HealGap(e env.Env) (bool, error) {
-	gap, err := ask[*ailment](e, e.Self(), &ail{})
+	gap, err := env.AskOne[*ailment](e, e.Self(), &ail{})
 	switch {
 	case err != nil || len(gap.Damaged) == 0:
 		return false, err
@@ -253,13 +254,13 @@ func (t Tasks) curable(self quorum.NodeID) bool {
 func (t Tasks) heal(e env.Env, gap *ailment) error {
 	life := gap.Life
 	if !gap.Begun {
-		next, err := ask[*renewed](e, e.Self(), &renew{})
+		next, err := env.AskOne[*renewed](e, e.Self(), &renew{})
 		if err != nil {
 			return err
 		}
 		life = next.Life
 	}
-	req := &Attest{gap.After, gap.Before, life}
+	req := &Attest{gap.After, gap.Before, life, t.Horizon}
 	for more := true; more; {
 		pages, err := t.attest(e, req)
 		if err != nil {
@@ -271,10 +272,10 @@ func (t Tasks) heal(e env.Env, gap *ailment) error {
 		}
 		more = end != ""
 		part := &mend{Entries: entries, Damaged: gap.Damaged, Done: !more, Life: life}
-		if _, err := ask[*mended](e, e.Self(), part); err != nil {
+		if _, err := env.AskOne[*mended](e, e.Self(), part); err != nil {
 			return err
 		}
-		req = &Attest{end, gap.Before, life}
+		req = &Attest{end, gap.Before, life, t.Horizon}
 	}
 	return nil
 }
@@ -352,25 +353,4 @@ func mergePages(pages []*Attested) (entries []Entry, end abd.Key) {
 	})
 	entries = slices.CompactFunc(entries, func(a, b Entry) bool { return a.Key == b.Key })
 	return entries, end
-}
-
-// ask asks one node, and returns its answer, its refusal as an error, or why
-// the scope has ended.
-func ask[A env.Message](e env.Env, of quorum.NodeID, m env.Message) (answer A, err error) {
-	var refused *env.Refused
-	err = e.Ask([]quorum.NodeID{of}, m, func(_ env.Conversation, _ quorum.NodeID, got env.Message) bool {
-		switch got := got.(type) {
-		case *env.Refused:
-			refused = got
-		case A:
-			answer = got
-		default:
-			return false
-		}
-		return true
-	})
-	if err == nil && refused != nil {
-		err = refused
-	}
-	return answer, err
 }

@@ -3,6 +3,7 @@ package replica
 import (
 	"atoll/abd"
 	"atoll/env"
+	"atoll/rambo"
 	"atoll/repair"
 )
 
@@ -17,7 +18,8 @@ import (
 func IsAnswer(m env.Message) bool {
 	switch m.(type) {
 	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *abd.Moved,
-		*repair.Summary, *repair.Missing, *repair.Attested, *Description, *Status:
+		*repair.Summary, *repair.Missing, *repair.Attested,
+		*rambo.Gossiped, *rambo.Announced, *rambo.Fenced, *rambo.Installed, *Description, *Status:
 		return true
 	}
 	return false

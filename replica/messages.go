@@ -5,6 +5,7 @@ import (
 
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/rambo"
 	"atoll/repair"
 )
 
@@ -38,7 +39,14 @@ type Status struct {
 	Uptime time.Duration
 	// Configuration is the newest that the node knows.
 	Configuration quorum.ConfigIndex
-	Usage         Usage
+	// Horizon is what it knows of configurations, in two numbers. If more than
+	// one is active, the step from one to the next is under way.
+	Horizon quorum.Horizon
+	// Member: the node is a member of an active configuration.
+	Member bool
+	// Merge is how far it has come, as a new member, with what it lacks.
+	Merge rambo.Progress
+	Usage Usage
 	// Appended and Durable are positions in the node's journal.
 	Appended, Durable env.Position
 	// CertificateEnd is when the node's certificate ends, in seconds of Unix

@@ -2,12 +2,12 @@ package replica
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/rambo"
 	"atoll/repair"
 )
 
@@ -15,15 +15,21 @@ import (
 type Config struct {
 	Cluster quorum.ClusterID
 	Self    quorum.NodeID
-	// Configurations are the active ones.
+	// Configurations are the active ones for a node that has never heard of
+	// others: the first one. A node that is to join has none.
 	Configurations quorum.Configurations
 	// Members are all members of those, and where they are.
 	Members []quorum.Member
+	// Verify returns an error if a member doesn't say itself where it is. Nil:
+	// all are believed.
+	Verify func(quorum.Member) error
 	// MaxValue is the largest value in bytes that the node stores, up to
 	// abd.LargestMaxValue.
 	MaxValue int
 	// Pace is how much of the node's time repair takes.
 	Pace repair.Pace
+	// Reconfiguration is how fast it does its part when members change.
+	Reconfiguration rambo.Pace
 	// Facts returns what only the node's driver knows, for its status. Nil
 	// leaves them zero.
 	Facts func() Facts
@@ -49,6 +55,7 @@ type Rules struct {
 	AckBeforeSync bool
 	ABD           abd.Rules
 	Repair        repair.Rules
+	Rambo         rambo.Rules
 }
 
 // Node is one node. It is not safe for concurrent use.
@@ -57,7 +64,7 @@ type Node struct {
 	store     Store
 	registers *abd.Replica
 	repair    *repair.Replica
-	known     *quorum.News
+	rambo     *rambo.Replica
 	member    bool // of an active configuration
 	appended  env.Position
 }
@@ -68,14 +75,19 @@ func New(cfg Config, store Store) (*Node, error) {
 	if cfg.MaxValue < 1 || cfg.MaxValue > abd.LargestMaxValue {
 		return nil, fmt.Errorf("replica: the largest value must be 1 to %d bytes, not %d", abd.LargestMaxValue, cfg.MaxValue)
 	}
-	if len(cfg.Configurations) == 0 {
-		return nil, fmt.Errorf("replica: node %s knows no configuration", cfg.Self)
-	}
-	known, err := quorum.NewMap(cfg.Configurations...)
+	r, err := repair.NewReplica(repair.Config{Self: cfg.Self, MaxValue: cfg.MaxValue, Rules: cfg.Rules.Repair}, store)
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
 	}
-	r, err := repair.NewReplica(repair.Config{Self: cfg.Self, MaxValue: cfg.MaxValue, Rules: cfg.Rules.Repair}, store)
+	reconfiguration := rambo.Config{Self: cfg.Self, Verify: cfg.Verify, Watchers: watchers, Rules: cfg.Rules.Rambo}
+	if len(cfg.Configurations) > 0 {
+		first, err := quorum.NewMap(cfg.Configurations...)
+		if err != nil {
+			return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
+		}
+		reconfiguration.Genesis = &quorum.News{Map: first, Members: cfg.Members}
+	}
+	c, err := rambo.NewReplica(reconfiguration, store, r)
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
 	}
@@ -84,9 +96,8 @@ func New(cfg Config, store Store) (*Node, error) {
 		store:     store,
 		registers: abd.NewReplica(r.Watched(), cfg.MaxValue, cfg.Rules.ABD),
 		repair:    r,
-		known:     &quorum.News{Map: known, Members: cfg.Members},
-		member:    slices.Contains(cfg.Configurations.Members(), cfg.Self),
-		appended:  store.Cut(), // cuts nothing, and tells where an earlier life ended
+		rambo:     c,
+		appended:  store.Cut(), // cuts what is new in the config map, and tells where an earlier life ended
 	}
 	n.stand()
 	return n, nil
@@ -96,7 +107,9 @@ func New(cfg Config, store Store) (*Node, error) {
 // configurations.
 func (n *Node) stand() {
 	standing, at := n.repair.Standing()
-	n.registers.Stand(standing, n.known, n.member, at)
+	news, known := n.rambo.News()
+	n.member = n.rambo.Map().Has(n.cfg.Self)
+	n.registers.Stand(standing, news, n.member, max(at, known))
 }
 
 // Step acts on one message and appends what follows from it to out. It ends
@@ -123,6 +136,8 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 		return n.registers.Step(from, m, out)
 	case *repair.Summarize, *repair.Offer, *repair.Attest:
 		return n.stepRepair(from, m, out)
+	case *rambo.Gossip, *rambo.Announce, *rambo.Fence, *rambo.Install:
+		return n.stepRambo(from, m, out)
 	case *env.Refused:
 		return out, nil // whatever it refuses: to answer it would never end
 	case *Describe:
@@ -130,8 +145,18 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 	case *StatusQuery:
 		return append(out, env.Out{To: from, Message: n.status()}), nil
 	}
-	if from.Node == n.cfg.Self && repair.IsOwn(m) {
-		return n.stepRepair(from, m, out)
+	if from.Node == n.cfg.Self {
+		switch own := m.(type) {
+		case *nudge:
+			return append(out, env.Out{Mailbox: own.box, Message: own}), nil
+		default:
+			if repair.IsOwn(m) {
+				return n.stepRepair(from, m, out)
+			}
+			if rambo.IsOwn(m) {
+				return n.stepRambo(from, m, out)
+			}
+		}
 	}
 	return append(out, refuse(from, env.ReasonBadRequest, fmt.Sprintf("a node takes no %T", m))), nil
 }
@@ -142,24 +167,52 @@ func (n *Node) stepRepair(from env.Address, m env.Message, out []env.Out) ([]env
 	if !n.member {
 		return append(out, refuse(from, env.ReasonNotMember, "this node is in no active configuration")), nil
 	}
+	terms := termsOf(m)
+	if terms.Knows >= n.rambo.Map().Horizon().Next && !n.cfg.Rules.Rambo.ServeUnfenced {
+		// What it gave now could be older than a put that it acks later without
+		// a word of that configuration (R4.3, schedule 7b).
+		return append(out, refuse(from, env.ReasonBehind, fmt.Sprintf("this node doesn't know configuration %d yet", terms.Knows))), nil
+	}
+	if a, ok := m.(*repair.Attest); ok && n.outdated(a.Horizon) {
+		return append(out, refuse(from, env.ReasonOutdated, "the members have changed")), nil
+	}
+	first := len(out)
 	out, err := n.repair.Step(from, m, out)
+	if terms.Knows > 0 {
+		_, known := n.rambo.News()
+		for i := range out[first:] {
+			out[first+i].After = max(out[first+i].After, known)
+		}
+	}
 	n.stand()
 	return out, err
 }
 
-// Tasks returns what the node does besides answering, the same in every call.
-func (n *Node) Tasks() []Task {
-	if !n.member || len(n.cfg.Configurations.Members()) == 1 {
-		return nil
+// outdated reports whether somebody who knows of so many configurations would
+// count too few: a life that is told to a read quorum of the old ones alone
+// isn't known to those who take over (H4).
+func (n *Node) outdated(h quorum.Horizon) bool {
+	own := n.rambo.Map().Horizon()
+	first := h.Next == 0 && own.Next <= 1 // an older version, in a cluster that hasn't changed
+	return h.Behind(own) && !first && !n.cfg.Rules.Rambo.AttestForTheOutdated
+}
+
+func termsOf(m env.Message) repair.Terms {
+	switch m := m.(type) {
+	case *repair.Summarize:
+		return m.Terms
+	case *repair.Offer:
+		return m.Terms
 	}
-	t := repair.Tasks{Configurations: n.cfg.Configurations, Pace: n.cfg.Pace, Rules: n.cfg.Rules.Repair}
-	tasks := []Task{{"repair.heal", t.Heal}, {"repair.examine", t.Examine}}
-	for _, peer := range n.cfg.Configurations.Members() {
-		if peer != n.cfg.Self {
-			tasks = append(tasks, Task{"repair.pull", func(e env.Env) error { return t.Pull(e, peer) }})
-		}
-	}
-	return tasks
+	return repair.Terms{}
+}
+
+// stepRambo has what the node has learned of configurations told by every
+// answer that follows.
+func (n *Node) stepRambo(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	out, err := n.rambo.Step(from, m, out)
+	n.stand()
+	return out, err
 }
 
 func refuse(to env.Address, reason env.Reason, text string) env.Out {
@@ -167,13 +220,11 @@ func refuse(to env.Address, reason env.Reason, text string) env.Out {
 }
 
 func (n *Node) describe() *Description {
-	return &Description{
-		Cluster:        n.cfg.Cluster,
-		Node:           n.cfg.Self,
-		Configurations: n.cfg.Configurations,
-		Members:        n.cfg.Members,
-		MaxValue:       n.cfg.MaxValue,
+	d := &Description{Cluster: n.cfg.Cluster, Node: n.cfg.Self, Configurations: n.rambo.Map().Active(), MaxValue: n.cfg.MaxValue}
+	if news, _ := n.rambo.News(); news != nil {
+		d.Members = news.Members
 	}
+	return d
 }
 
 // Progress returns what the node has done about missed and damaged records.
@@ -181,11 +232,16 @@ func (n *Node) Progress() repair.Progress { return n.repair.Progress() }
 
 func (n *Node) status() *Status {
 	s := &Status{
-		Node:          n.cfg.Self,
-		Configuration: n.cfg.Configurations[len(n.cfg.Configurations)-1].Index(),
-		Usage:         n.store.Usage(),
-		Appended:      n.appended,
-		Repair:        n.repair.Progress(),
+		Node:     n.cfg.Self,
+		Usage:    n.store.Usage(),
+		Appended: n.appended,
+		Repair:   n.repair.Progress(),
+		Merge:    n.rambo.Progress(),
+		Horizon:  n.rambo.Map().Horizon(),
+		Member:   n.member,
+	}
+	if newest := n.rambo.Map().Newest(); newest != nil {
+		s.Configuration = newest.Index()
 	}
 	if n.cfg.Facts != nil {
 		f := n.cfg.Facts()

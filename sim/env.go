@@ -81,9 +81,11 @@ func (c *caller) Join() error {
 	return c.err
 }
 
-// Cancel implements env.Task. The task's parent calls it.
+// Cancel implements env.Task. The task's parent calls it, or another task.
 func (c *caller) Cancel() {
-	c.parent.alive()
+	if c.inert {
+		panic(unwinding{}) // and so is whoever calls
+	}
 	c.end(env.ErrCanceled)
 }
 

@@ -11,6 +11,7 @@ import (
 	"atoll/internal/identity"
 	"atoll/internal/transport"
 	"atoll/internal/wire"
+	"atoll/rambo"
 	"atoll/repair"
 	"atoll/replica"
 )
@@ -56,8 +57,11 @@ func senders(m env.Message) roles {
 	case *replica.Describe, *replica.StatusQuery:
 		return anyone
 	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *abd.Moved, *replica.Description, *replica.Status,
-		*repair.Summarize, *repair.Summary, *repair.Offer, *repair.Missing, *repair.Attest, *repair.Attested:
+		*repair.Summarize, *repair.Summary, *repair.Offer, *repair.Missing, *repair.Attest, *repair.Attested,
+		*rambo.Gossip, *rambo.Gossiped, *rambo.Announced, *rambo.Fence, *rambo.Fenced, *rambo.Install, *rambo.Installed:
 		return nodes
+	case *rambo.Announce:
+		return nodes | admins
 	case *wire.Hello:
 		return nobody // the transport takes the only one
 	}

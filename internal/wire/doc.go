@@ -33,13 +33,21 @@
 //	32  Describe      (none)
 //	33  Description   cluster node [configuration…] [member…] maxValue
 //	34  StatusQuery   (none)
-//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]*
-//	48  Summarize     after to keys
-//	49  Summary       keys hash
-//	50  Offer         after to [item…]
-//	51  Missing       [entry…] more last
-//	52  Attest        after before life
+//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]* horizon* member* [merge]*
+//	48  Summarize     after to keys knows*
+//	49  Summary       keys hash life* [lifeOf…]*
+//	50  Offer         after to [item…] knows*
+//	51  Missing       [entry…] more last life* [lifeOf…]*
+//	52  Attest        after before life horizon*
 //	53  Attested      [entry…] more last
+//	96  Gossip        [news] [lifeOf…]
+//	97  Gossiped      [news] [lifeOf…]
+//	98  Announce      [news]
+//	99  Announced     horizon
+//	100 Fence         index [news] [lifeOf…]
+//	101 Fenced        index [news] [lifeOf…]
+//	102 Install       index [news] [lifeOf…]
+//	103 Installed     index
 //
 //	tag               seq pid rmw
 //	record            tag deleted value
@@ -51,6 +59,7 @@
 //	usage             keys tombstones bytes
 //	lifeOf            node life
 //	entry             key record
+//	merge             index keys bytes after done
 //	progress          passes compared merged bytes examined healed damaged
 //
 // Numbers are unsigned integers, the shortest form is written and any width is

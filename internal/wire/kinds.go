@@ -5,6 +5,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/rambo"
 	"atoll/repair"
 	"atoll/replica"
 )
@@ -46,6 +47,18 @@ const (
 	KindMissing   Kind = 51
 	KindAttest    Kind = 52
 	KindAttested  Kind = 53
+)
+
+// rambo.
+const (
+	KindGossip    Kind = 96
+	KindGossiped  Kind = 97
+	KindAnnounce  Kind = 98
+	KindAnnounced Kind = 99
+	KindFence     Kind = 100
+	KindFenced    Kind = 101
+	KindInstall   Kind = 102
+	KindInstalled Kind = 103
 )
 
 // String returns the name of the message, for logs.
@@ -91,6 +104,22 @@ func (k Kind) String() string {
 		return "attest"
 	case KindAttested:
 		return "attested"
+	case KindGossip:
+		return "gossip"
+	case KindGossiped:
+		return "gossiped"
+	case KindAnnounce:
+		return "announce"
+	case KindAnnounced:
+		return "announced"
+	case KindFence:
+		return "fence"
+	case KindFenced:
+		return "fenced"
+	case KindInstall:
+		return "install"
+	case KindInstalled:
+		return "installed"
 	}
 	return fmt.Sprintf("kind %d", uint16(k))
 }
@@ -159,6 +188,30 @@ func (e *Encoder) encode(conversation uint64, m env.Message) {
 	case *repair.Attested:
 		e.open(KindAttested, conversation)
 		encodeAttested(e, m)
+	case *rambo.Gossip:
+		e.open(KindGossip, conversation)
+		encodeGossip(e, m)
+	case *rambo.Gossiped:
+		e.open(KindGossiped, conversation)
+		encodeGossiped(e, m)
+	case *rambo.Announce:
+		e.open(KindAnnounce, conversation)
+		encodeAnnounce(e, m)
+	case *rambo.Announced:
+		e.open(KindAnnounced, conversation)
+		encodeAnnounced(e, m)
+	case *rambo.Fence:
+		e.open(KindFence, conversation)
+		encodeFence(e, m)
+	case *rambo.Fenced:
+		e.open(KindFenced, conversation)
+		encodeFenced(e, m)
+	case *rambo.Install:
+		e.open(KindInstall, conversation)
+		encodeInstall(e, m)
+	case *rambo.Installed:
+		e.open(KindInstalled, conversation)
+		encodeInstalled(e, m)
 	default:
 		e.fail(fmt.Errorf("wire: %T has no encoding", m))
 	}
@@ -208,6 +261,22 @@ func (d *Decoder) decode(k Kind) env.Message {
 		return decodeAttest(d)
 	case KindAttested:
 		return decodeAttested(d)
+	case KindGossip:
+		return decodeGossip(d)
+	case KindGossiped:
+		return decodeGossiped(d)
+	case KindAnnounce:
+		return decodeAnnounce(d)
+	case KindAnnounced:
+		return decodeAnnounced(d)
+	case KindFence:
+		return decodeFence(d)
+	case KindFenced:
+		return decodeFenced(d)
+	case KindInstall:
+		return decodeInstall(d)
+	case KindInstalled:
+		return decodeInstalled(d)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"atoll/abd"
+	"atoll/quorum"
 	"atoll/repair"
 )
 
@@ -17,82 +18,120 @@ func decodeRange(d *Decoder) repair.Range {
 }
 
 func encodeSummarize(e *Encoder, m *repair.Summarize) {
-	e.array(3)
+	e.array(4)
 	encodeRange(e, m.Range)
 	e.count("keys", int64(m.Keys), math.MaxInt32)
+	e.uint(uint64(m.Knows))
 }
 
 func decodeSummarize(d *Decoder) *repair.Summarize {
 	n := d.begin("summarize", 3)
 	m := &repair.Summarize{Range: decodeRange(d), Keys: int(d.count("keys", math.MaxInt32))}
-	d.end(n - 3)
+	m.Terms = decodeTerms(d, n-3)
+	d.end(n - 4)
 	return m
 }
 
+// decodeTerms reads terms if a field is left.
+func decodeTerms(d *Decoder, left int) (t repair.Terms) {
+	if left > 0 {
+		t.Knows = quorum.ConfigIndex(d.uint("knows", math.MaxUint64))
+	}
+	return t
+}
+
 func encodeSummary(e *Encoder, m *repair.Summary) {
-	e.array(2)
+	e.array(4)
 	e.count("keys", int64(m.Keys), math.MaxInt32)
 	e.uint(m.Hash)
+	encodeLives(e, &m.Standing)
 }
 
 func decodeSummary(d *Decoder) *repair.Summary {
 	n := d.begin("summary", 2)
 	m := &repair.Summary{Keys: int(d.count("keys", math.MaxInt32)), Hash: d.uint("hash", math.MaxUint64)}
-	d.end(n - 2)
+	decodeLast(d, n-2, &m.Standing)
+	d.end(n - 4)
 	return m
 }
 
 func encodeOffer(e *Encoder, m *repair.Offer) {
-	e.array(3)
+	e.array(4)
 	encodeRange(e, m.Range)
 	encodeItems(e, m.Items)
+	e.uint(uint64(m.Knows))
 }
 
 func decodeOffer(d *Decoder) *repair.Offer {
 	n := d.begin("offer", 3)
 	m := &repair.Offer{Range: decodeRange(d), Items: decodeItems(d)}
-	d.end(n - 3)
+	m.Terms = decodeTerms(d, n-3)
+	d.end(n - 4)
 	return m
 }
 
-func encodeMissing(e *Encoder, m *repair.Missing) { encodeRecords(e, &m.Records) }
+func encodeMissing(e *Encoder, m *repair.Missing) {
+	e.array(5)
+	encodeRecords(e, &m.Records)
+	encodeLives(e, &m.Standing)
+}
 
 func decodeMissing(d *Decoder) *repair.Missing {
-	return &repair.Missing{Records: decodeRecords(d, "missing")}
+	n := d.begin("missing", 3)
+	m := &repair.Missing{Records: decodeRecords(d)}
+	decodeLast(d, n-3, &m.Standing)
+	d.end(n - 5)
+	return m
+}
+
+// decodeLast reads what a standing says of lives, at the end of an answer to
+// which it was added.
+func decodeLast(d *Decoder, left int, s *abd.Standing) {
+	if left > 0 {
+		s.Life = abd.Life(d.uint("life", math.MaxUint64))
+	}
+	if left > 1 {
+		s.Others = decodeOthers(d)
+	}
 }
 
 func encodeAttest(e *Encoder, m *repair.Attest) {
-	e.array(3)
+	e.array(4)
 	e.key("after", m.After)
 	e.key("before", m.Before)
 	e.uint(uint64(m.Life))
+	encodeHorizon(e, m.Horizon)
 }
 
 func decodeAttest(d *Decoder) *repair.Attest {
 	n := d.begin("attest", 3)
 	m := &repair.Attest{After: d.key("after"), Before: d.key("before"), Life: abd.Life(d.uint("life", math.MaxUint64))}
+	m.Horizon = decodeHorizon(d, n-3)
+	d.end(n - 4)
+	return m
+}
+
+func encodeAttested(e *Encoder, m *repair.Attested) {
+	e.array(3)
+	encodeRecords(e, &m.Records)
+}
+
+func decodeAttested(d *Decoder) *repair.Attested {
+	n := d.begin("attested", 3)
+	m := &repair.Attested{Records: decodeRecords(d)}
 	d.end(n - 3)
 	return m
 }
 
-func encodeAttested(e *Encoder, m *repair.Attested) { encodeRecords(e, &m.Records) }
-
-func decodeAttested(d *Decoder) *repair.Attested {
-	return &repair.Attested{Records: decodeRecords(d, "attested")}
-}
-
+// encodeRecords writes three fields.
 func encodeRecords(e *Encoder, r *repair.Records) {
-	e.array(3)
 	encodeEntries(e, r.Entries)
 	e.bool(r.More)
 	e.key("last", r.Last)
 }
 
-func decodeRecords(d *Decoder, field string) repair.Records {
-	n := d.begin(field, 3)
-	r := repair.Records{Entries: decodeEntries(d), More: d.bool("more"), Last: d.key("last")}
-	d.end(n - 3)
-	return r
+func decodeRecords(d *Decoder) repair.Records {
+	return repair.Records{Entries: decodeEntries(d), More: d.bool("more"), Last: d.key("last")}
 }
 
 func encodeEntries(e *Encoder, entries []repair.Entry) {

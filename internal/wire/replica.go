@@ -48,7 +48,7 @@ func decodeStatusQuery(d *Decoder) *replica.StatusQuery {
 }
 
 func encodeStatus(e *Encoder, m *replica.Status) {
-	e.array(11)
+	e.array(14)
 	e.node("node", m.Node)
 	e.text(m.Version, maxVersion)
 	e.count("process", int64(m.Process), math.MaxInt32)
@@ -60,6 +60,9 @@ func encodeStatus(e *Encoder, m *replica.Status) {
 	e.count("certificateEnd", m.CertificateEnd, math.MaxInt64)
 	e.text(m.Trouble, maxTrouble)
 	encodeProgress(e, &m.Repair)
+	encodeHorizon(e, m.Horizon)
+	e.bool(m.Member)
+	encodeMerge(e, &m.Merge)
 }
 
 func decodeStatus(d *Decoder) *replica.Status {
@@ -83,7 +86,14 @@ func decodeStatus(d *Decoder) *replica.Status {
 	if n > 10 {
 		m.Repair = decodeProgress(d)
 	}
-	d.end(n - 11)
+	m.Horizon = decodeHorizon(d, n-11)
+	if n > 12 {
+		m.Member = d.bool("member")
+	}
+	if n > 13 {
+		m.Merge = decodeMerge(d)
+	}
+	d.end(n - 14)
 	return m
 }
 

@@ -1,0 +1,29 @@
+package rambo
+
+// Rules breaks rules of the protocol, one a field; see abd.Rules.
+type Rules struct {
+	// FenceUnsaved: a member says that it is fenced before that is durable.
+	FenceUnsaved bool
+	// FenceTooEarly: a configuration is fenced, and the next one installed,
+	// before it is installed itself.
+	FenceTooEarly bool
+	// FenceReadQuorum: a read quorum is fenced, and no write quorum.
+	FenceReadQuorum bool
+	// FenceWriteQuorum: a write quorum is fenced, and no read quorum.
+	FenceWriteQuorum bool
+	// ServeUnfenced: a page is given by who doesn't know for whom.
+	ServeUnfenced bool
+	// MergeFromOne: a member has merged when one other has given its pages.
+	MergeFromOne bool
+	// MergeWriteQuorum: it has when a write quorum has.
+	MergeWriteQuorum bool
+	// InstallTooFew: a configuration is installed when one member has merged.
+	InstallTooFew bool
+	// StayersHaveAll: members that stay are taken for such that have merged.
+	StayersHaveAll bool
+	// ForgetLives: who retires a configuration says nothing of lives.
+	ForgetLives bool
+	// AttestForTheOutdated: a node attests a life to who counts fewer
+	// configurations.
+	AttestForTheOutdated bool
+}

@@ -1,0 +1,189 @@
+package rambo
+
+import (
+	"slices"
+	"time"
+
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/repair"
+)
+
+// Pace says how fast a node does what it does beside answering. The zero value
+// of a field stands for its default.
+type Pace struct {
+	// Gossip is how often a node exchanges what it knows with another one.
+	// Default one second.
+	Gossip time.Duration
+	// Turn is how much longer each member waits than the one before, until it
+	// drives an upgrade that isn't done yet. Default 300 ms.
+	Turn time.Duration
+	// Patience is how long new members alone are waited for to merge, before
+	// those that stay are asked to merge as well. Default ten seconds.
+	Patience time.Duration
+	// Again is the pause after something that has failed. Default 200 ms.
+	Again time.Duration
+	// Rate is how many bytes of records a node merges in a second. Default 64
+	// MiB; below zero there is no limit.
+	Rate int64
+}
+
+// Defaults of Pace.
+const (
+	DefaultGossip   = time.Second
+	DefaultTurn     = 300 * time.Millisecond
+	DefaultPatience = 10 * time.Second
+	DefaultAgain    = 200 * time.Millisecond
+	DefaultRate     = 64 << 20
+)
+
+func (p Pace) withDefaults() Pace {
+	set := func(d *time.Duration, least time.Duration) {
+		if *d <= 0 {
+			*d = least
+		}
+	}
+	set(&p.Gossip, DefaultGossip)
+	set(&p.Turn, DefaultTurn)
+	set(&p.Patience, DefaultPatience)
+	set(&p.Again, DefaultAgain)
+	if p.Rate == 0 {
+		p.Rate = DefaultRate
+	}
+	return p
+}
+
+// of is how long the merge of records may take.
+func (p Pace) of(entries []repair.Entry) time.Duration {
+	if p.Rate < 0 {
+		return 0
+	}
+	size := int64(0)
+	for _, e := range entries {
+		size += int64(len(e.Key) + len(e.Record.Value))
+	}
+	return time.Duration(size * int64(time.Second) / p.Rate)
+}
+
+// Tasks are what a node does about configurations beside answering. Its methods
+// run until their scope ends.
+type Tasks struct {
+	Pace  Pace
+	Rules Rules
+}
+
+// Known returns the config map of the node that e is on; nil if it knows none.
+func Known(e env.Env) (*quorum.Map, error) {
+	k, err := env.AskOne[*known](e, e.Self(), &know{})
+	if err != nil || k.News == nil {
+		return nil, err
+	}
+	return k.News.Map, nil
+}
+
+// Gossip exchanges what the node knows with others: with one of them every now
+// and then.
+func (t Tasks) Gossip(e env.Env) error {
+	pace := t.Pace.withDefaults()
+	for {
+		if err := t.gossip(e, pace.Gossip); err != nil {
+			return err
+		}
+	}
+}
+
+// gossip exchanges with one node what both know, and takes a while, whether it
+// succeeds or not.
+func (t Tasks) gossip(e env.Env, limit time.Duration) error {
+	k, err := env.AskOne[*known](e, e.Self(), &know{})
+	if err != nil {
+		return err
+	}
+	others := k.others(e.Self())
+	if len(others) == 0 {
+		return e.Sleep(limit)
+	}
+	peer := others[e.Rand()%uint64(len(others))]
+	exchange := e.Go("rambo.exchange", func(e env.Env) error {
+		answer, err := env.AskOne[*Gossiped](e, peer, &Gossip{k.Knowledge})
+		if err != nil {
+			return err
+		}
+		_, err = env.AskOne[*Gossiped](e, e.Self(), &Gossip{answer.Knowledge})
+		return err
+	})
+	err = e.Sleep(limit/2 + time.Duration(e.Rand()%uint64(limit)))
+	exchange.Cancel()
+	_ = exchange.Join() // the peer may be down: the next may not
+	return err
+}
+
+// Tell tells all others when the config map has changed.
+func (t Tasks) Tell(e env.Env) error {
+	for {
+		if _, err := e.Receive(mailTell); err != nil {
+			return err
+		}
+		k, err := env.AskOne[*known](e, e.Self(), &know{})
+		if err != nil {
+			return err
+		}
+		e.Tell(k.others(e.Self()), &Gossip{k.Knowledge})
+	}
+}
+
+// others are all nodes that are known, but for the node itself: those of a
+// configuration that is out, too, which may not know that.
+func (k *known) others(self quorum.NodeID) []quorum.NodeID {
+	if k.News == nil {
+		return nil
+	}
+	others := slices.Clone(k.News.Map.Active().Members())
+	for _, m := range k.News.Members {
+		others = append(others, m.ID)
+	}
+	slices.Sort(others)
+	return slices.DeleteFunc(slices.Compact(others), func(n quorum.NodeID) bool { return n == self })
+}
+
+// step returns the configuration that is to be fenced and the one that is to be
+// installed, if there are any.
+func (k *known) step(rules Rules) (old, next *quorum.Configuration, ok bool) {
+	if k.News == nil {
+		return nil, nil, false
+	}
+	active := k.News.Map.Active()
+	if len(active) < 2 {
+		return nil, nil, false
+	}
+	if rules.FenceTooEarly { // the last two, whatever is before them
+		active = active[len(active)-2:]
+	}
+	return active[0], active[1], true
+}
+
+// Drive brings about that a configuration whose successor is known goes out. The
+// members take turns: mostly the first of them does it and the others see that
+// it is done.
+func (t Tasks) Drive(e env.Env) error {
+	pace := t.Pace.withDefaults()
+	for {
+		k, err := env.AskOne[*known](e, e.Self(), &know{})
+		if err != nil {
+			return err
+		}
+		var driver env.Task
+		if old, next, ok := k.step(t.Rules); ok {
+			d := upgrade{t, pace, k.Knowledge, old, next}
+			driver = e.Go("rambo.upgrade", func(e env.Env) error { return d.run(e) })
+		}
+		_, err = e.Receive(mailDrive)
+		if driver != nil {
+			driver.Cancel()
+			_ = driver.Join() // it was canceled
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

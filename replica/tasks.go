@@ -1,0 +1,97 @@
+package replica
+
+import (
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/rambo"
+	"atoll/repair"
+)
+
+// The mailboxes of the tasks that go by the config map.
+const (
+	mailHeal    env.Mailbox = "repair.heal"
+	mailExamine env.Mailbox = "repair.examine"
+	mailPull    env.Mailbox = "repair.pull"
+)
+
+var watchers = []env.Mailbox{mailHeal, mailExamine, mailPull}
+
+// nudge is left in a mailbox, by the task that names it.
+type nudge struct{ box env.Mailbox }
+
+// Message marks the type as a message.
+func (*nudge) Message() {}
+
+// Tasks returns what the node does besides answering, the same in every call.
+func (n *Node) Tasks() []Task {
+	r := rambo.Tasks{Pace: n.cfg.Reconfiguration, Rules: n.cfg.Rules.Rambo}
+	return []Task{
+		{"rambo.gossip", r.Gossip},
+		{"rambo.tell", r.Tell},
+		{"rambo.drive", r.Drive},
+		{"rambo.install", r.Install},
+		{"repair.heal", n.follow(mailHeal, func(e env.Env, m *quorum.Map) error { return n.repairs(m).Heal(e) })},
+		{"repair.examine", n.follow(mailExamine, func(e env.Env, m *quorum.Map) error { return n.repairs(m).Examine(e) })},
+		{"repair.pull", n.follow(mailPull, n.pull)},
+	}
+}
+
+func (n *Node) repairs(m *quorum.Map) repair.Tasks {
+	return repair.Tasks{Configurations: m.Active(), Horizon: m.Horizon(), Pace: n.cfg.Pace, Rules: n.cfg.Rules.Repair}
+}
+
+// follow returns a task that runs f with the config map while that lists the
+// node among several members, and anew when the map has changed. It returns
+// when f does.
+func (n *Node) follow(box env.Mailbox, f func(env.Env, *quorum.Map) error) func(env.Env) error {
+	return func(e env.Env) error {
+		for {
+			m, err := rambo.Known(e)
+			if err != nil {
+				return err
+			}
+			var running env.Task
+			ended := false
+			if m.Has(e.Self()) && len(m.Active().Members()) > 1 {
+				running = e.Go(string(box), func(e env.Env) error {
+					err := f(e, m)
+					if ended = e.Sleep(0) == nil; ended { // by itself
+						e.Tell([]quorum.NodeID{e.Self()}, &nudge{box})
+					}
+					return err
+				})
+			}
+			_, err = e.Receive(box)
+			if running != nil {
+				running.Cancel()
+				if why := running.Join(); err == nil && ended {
+					err = why
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// pull takes from all other members what the node has missed.
+func (n *Node) pull(e env.Env, m *quorum.Map) error {
+	var tasks []env.Task
+	for _, peer := range m.Active().Members() {
+		if peer == e.Self() {
+			continue
+		}
+		t := Task{"repair.pull", func(e env.Env) error { return n.repairs(m).Pull(e, peer) }}
+		tasks = append(tasks, e.Go(t.Name, func(e env.Env) error {
+			return t.Keep(e, func(ended error) { e.Trace(env.Event{Name: "repair.pull-ended"}) })
+		}))
+	}
+	var first error
+	for _, t := range tasks {
+		if err := t.Join(); first == nil {
+			first = err
+		}
+	}
+	return first
+}
