@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"atoll/abd"
+	"atoll/env"
 	"atoll/quorum"
 )
 
@@ -55,6 +56,18 @@ func (r *Replica) load() error {
 		}
 	}
 	return nil
+}
+
+// MapOf returns the config map that a node has on its disk, nil if it knows
+// none: for those who look at a cluster from outside.
+func MapOf(view interface {
+	Cell(name string) (value []byte, at env.Position)
+}) (*quorum.Map, error) {
+	value, _ := view.Cell(cellMap)
+	if len(value) == 0 {
+		return nil, nil
+	}
+	return quorum.ParseMap(value)
 }
 
 func (r *Replica) loadMap(b []byte) error {

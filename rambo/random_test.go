@@ -254,11 +254,7 @@ func (r *run) installed() int {
 }
 
 func mapOn(p *sim.Process) *quorum.Map {
-	value, _ := p.Disk().Cell("rambo.map")
-	if len(value) == 0 {
-		return nil
-	}
-	m, err := quorum.ParseMap(value)
+	m, err := rambo.MapOf(p.Disk())
 	if err != nil {
 		panic(err)
 	}

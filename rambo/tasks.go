@@ -1,9 +1,11 @@
 package rambo
 
 import (
+	"errors"
 	"slices"
 	"time"
 
+	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/repair"
@@ -104,17 +106,24 @@ func (t Tasks) gossip(e env.Env, limit time.Duration) error {
 		return e.Sleep(limit)
 	}
 	peer := others[e.Rand()%uint64(len(others))]
-	exchange := e.Go("rambo.exchange", func(e env.Env) error {
-		answer, err := env.AskOne[*Gossiped](e, peer, &Gossip{k.Knowledge})
-		if err != nil {
-			return err
-		}
-		_, err = env.AskOne[*Gossiped](e, e.Self(), &Gossip{answer.Knowledge})
-		return err
-	})
+	exchange := e.Go("rambo.exchange", func(e env.Env) error { return t.Exchange(e, peer) })
 	err = e.Sleep(limit/2 + time.Duration(e.Rand()%uint64(limit)))
 	exchange.Cancel()
 	_ = exchange.Join() // the peer may be down: the next may not
+	return err
+}
+
+// Exchange exchanges with a node what both know, once.
+func (t Tasks) Exchange(e env.Env, peer quorum.NodeID) error {
+	k, err := env.AskOne[*known](e, e.Self(), &know{})
+	if err != nil {
+		return err
+	}
+	answer, err := env.AskOne[*Gossiped](e, peer, &Gossip{k.Knowledge})
+	if err != nil {
+		return err
+	}
+	_, err = env.AskOne[*Gossiped](e, e.Self(), &Gossip{answer.Knowledge})
 	return err
 }
 
@@ -166,16 +175,14 @@ func (k *known) step(rules Rules) (old, next *quorum.Configuration, ok bool) {
 // members take turns: mostly the first of them does it and the others see that
 // it is done.
 func (t Tasks) Drive(e env.Env) error {
-	pace := t.Pace.withDefaults()
 	for {
-		k, err := env.AskOne[*known](e, e.Self(), &know{})
+		u, ok, err := t.next(e)
 		if err != nil {
 			return err
 		}
 		var driver env.Task
-		if old, next, ok := k.step(t.Rules); ok {
-			d := upgrade{t, pace, k.Knowledge, old, next}
-			driver = e.Go("rambo.upgrade", func(e env.Env) error { return d.run(e) })
+		if ok {
+			driver = e.Go("rambo.upgrade", func(e env.Env) error { return u.run(e) })
 		}
 		_, err = e.Receive(mailDrive)
 		if driver != nil {
@@ -186,4 +193,69 @@ func (t Tasks) Drive(e env.Env) error {
 			return err
 		}
 	}
+}
+
+// next returns the step that is to be taken, if there is one.
+func (t Tasks) next(e env.Env) (u upgrade, ok bool, err error) {
+	k, err := env.AskOne[*known](e, e.Self(), &know{})
+	if err != nil {
+		return u, false, err
+	}
+	old, next, ok := k.step(t.Rules)
+	return upgrade{t, t.Pace.withDefaults(), k.Knowledge, old, next}, ok, nil
+}
+
+// errNoStep: all configurations but the newest are out already.
+var errNoStep = errors.New("no configuration is to go out")
+
+// Fence does the first part of a step from the node's configuration to the next,
+// once. It returns the lives that Retire needs.
+func (t Tasks) Fence(e env.Env) ([]abd.LifeOf, error) {
+	u, ok, err := t.next(e)
+	if err == nil && !ok {
+		err = errNoStep
+	}
+	if err != nil {
+		return nil, err
+	}
+	return u.fence(e)
+}
+
+// Carry does the second part, once: it waits until enough members of the next
+// configuration have merged.
+func (t Tasks) Carry(e env.Env) error {
+	u, ok, err := t.next(e)
+	if err == nil && !ok {
+		err = errNoStep
+	}
+	if err != nil {
+		return err
+	}
+	return u.install(e)
+}
+
+// Merge merges into the node what the configuration that is to go out holds.
+func (t Tasks) Merge(e env.Env) error {
+	k, err := env.AskOne[*known](e, e.Self(), &know{})
+	if err != nil {
+		return err
+	}
+	old, next, ok := k.step(t.Rules)
+	if !ok {
+		return errNoStep
+	}
+	return merger{t, t.Pace.withDefaults(), old, next, k.merged}.run(e)
+}
+
+// Retire does the last part: from then on the next configuration is installed.
+// Whoever calls it has seen Fence and Carry succeed.
+func (t Tasks) Retire(e env.Env, lives []abd.LifeOf) error {
+	u, ok, err := t.next(e)
+	if err == nil && !ok {
+		err = errNoStep
+	}
+	if err != nil {
+		return err
+	}
+	return u.retire(e, lives)
 }

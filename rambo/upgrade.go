@@ -60,7 +60,12 @@ func (u upgrade) once(e env.Env) error {
 		return err
 	}
 	e.Trace(env.Event{Name: "rambo.retire"})
-	_, err = env.AskOne[*retired](e, e.Self(), &retire{u.next.Index(), lives})
+	return u.retire(e, lives)
+}
+
+// retire marks the next configuration as installed.
+func (u upgrade) retire(e env.Env, lives []abd.LifeOf) error {
+	_, err := env.AskOne[*retired](e, e.Self(), &retire{u.next.Index(), lives})
 	return err
 }
 

@@ -25,6 +25,7 @@ var folders = []struct {
 }{
 	{"abd/testdata", []schedule.Vocabulary{schedule.Registers}},
 	{"repair/testdata", []schedule.Vocabulary{schedule.Registers, schedule.Repair}},
+	{"rambo/testdata", []schedule.Vocabulary{schedule.Registers, schedule.Repair, schedule.Rambo}},
 }
 
 // root is the module's root, from here.

@@ -57,7 +57,7 @@ type attempt struct {
 
 // of returns the registers as a process reaches them.
 func (s *registers) of(process quorum.NodeID) *abd.Registers {
-	return &abd.Registers{Configurations: s.Active(process), MaxValue: abd.DefaultMaxValue, Inline: s.inline, Rules: s.Rules.ABD}
+	return &abd.Registers{Known: s.Known(process), MaxValue: abd.DefaultMaxValue, Inline: s.inline, Rules: s.Rules.ABD}
 }
 
 // began, and ended with the value that was found, if any, write down an

@@ -12,6 +12,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/rambo"
 	"atoll/replica"
 	"atoll/sim"
 	"atoll/sim/history"
@@ -58,6 +59,7 @@ type Run struct {
 	configurations []named
 	active         quorum.Configurations // on all processes but
 	activeOn       map[quorum.NodeID]quorum.Configurations
+	known          map[quorum.NodeID]*rambo.CMap // by those who have run operations
 	slowest        time.Duration // operation
 	broken         string        // what is wrong beside the history
 	again          []*Run        // to close
@@ -72,7 +74,7 @@ type named struct {
 // New returns a run over an empty world, which lacks the named rule; none if the
 // name is empty. The run must be closed.
 func New(mutant string, vocabularies ...Vocabulary) (*Run, error) {
-	r := &Run{vocabularies: vocabularies, mutant: mutant, activeOn: make(map[quorum.NodeID]quorum.Configurations)}
+	r := &Run{vocabularies: vocabularies, mutant: mutant, activeOn: make(map[quorum.NodeID]quorum.Configurations), known: make(map[quorum.NodeID]*rambo.CMap)}
 	all := Table{
 		Operations: make(map[string]sim.Operation),
 		Commands: map[string]func([]string) (string, error){
@@ -229,6 +231,20 @@ func (r *Run) Active(process quorum.NodeID) quorum.Configurations {
 	return r.active
 }
 
+// Known returns the config map of a process: at first the configurations that
+// are active on it, and what answers have revealed since.
+func (r *Run) Known(process quorum.NodeID) abd.Known {
+	if c := r.known[process]; c != nil {
+		return c
+	}
+	m, err := quorum.NewMap(r.Active(process)...)
+	if err != nil {
+		panic(err) // a command has checked that they follow each other
+	}
+	r.known[process] = rambo.NewCMap(m)
+	return r.known[process]
+}
+
 // Configuration returns the configuration of that name, nil if there is none.
 func (r *Run) Configuration(name string) *quorum.Configuration {
 	for _, c := range r.configurations {
@@ -306,21 +322,30 @@ func (r *Run) activate(args []string) (string, error) {
 		}
 		cs = append(cs, c)
 	}
+	if _, err := quorum.NewMap(cs...); err != nil {
+		return "", err
+	}
 	if on == nil {
 		r.active = cs
 		clear(r.activeOn)
+		clear(r.known)
 	}
 	for _, process := range on {
 		r.activeOn[quorum.NodeID(process)] = cs
+		delete(r.known, quorum.NodeID(process))
 	}
 	return "", nil
 }
 
 func (r *Run) boot(p *sim.Process) (sim.Stepper, error) {
+	active := r.Active(p.ID())
+	if !slices.Contains(active.Members(), p.ID()) {
+		active = nil // it knows nothing, until somebody tells it
+	}
 	return replica.New(replica.Config{
 		Cluster:        "schedules",
 		Self:           p.ID(),
-		Configurations: r.Active(p.ID()),
+		Configurations: active,
 		MaxValue:       abd.DefaultMaxValue,
 		Rules:          r.Rules,
 	}, p.Disk())

@@ -1,0 +1,176 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/rambo"
+	"atoll/repair"
+	"atoll/sim"
+)
+
+// Rambo are the parts of a step from one configuration to the next, each once
+// and on the node that is named first; and what stands in for the consensus on
+// the next one.
+//
+//	decide p c1 a b  p tells a and b that configuration c1 was decided, which
+//	                 follows what they know; each answers when it has that on disk
+//	fence a          a fences the configuration that is installed for the next
+//	merge d          d merges what that configuration holds
+//	carry a          a waits until enough members have merged, and asks them to
+//	retire a         a marks the next one as installed, with the lives that its
+//	                 last fence has brought
+//	gossip a b       a and b exchange what they know
+//	map a            prints a's config map as it is on its disk
+func Rambo(r *Run) Table {
+	s := &reconfigurations{Run: r, lives: make(map[quorum.NodeID][]abd.LifeOf)}
+	return Table{
+		Operations: map[string]sim.Operation{
+			"decide": s.decide,
+			"fence":  s.fence,
+			"merge":  s.merge,
+			"carry":  s.carry,
+			"retire": s.retire,
+			"gossip": s.gossip,
+		},
+		Commands: map[string]func([]string) (string, error){"map": s.print},
+		Describe: describeRambo,
+	}
+}
+
+type reconfigurations struct {
+	*Run
+	lives map[quorum.NodeID][]abd.LifeOf // that fences have brought
+}
+
+// pace has no pauses: a schedule says when what happens.
+var pace = rambo.Pace{Rate: -1}
+
+func (s *reconfigurations) tasks() rambo.Tasks {
+	return rambo.Tasks{Pace: pace, Rules: s.Rules.Rambo}
+}
+
+// decide is "decide p c1 a b".
+func (s *reconfigurations) decide(_ quorum.NodeID, e env.Env, args []string) (string, error) {
+	if len(args) < 2 {
+		return "", errors.New("want a configuration and nodes")
+	}
+	last := s.Configuration(args[0])
+	if last == nil {
+		return "", fmt.Errorf("no configuration %q", args[0])
+	}
+	var row []*quorum.Configuration
+	for _, c := range s.configurations {
+		if c.Index() <= last.Index() {
+			row = append(row, c.Configuration)
+		}
+	}
+	m, err := quorum.NewMap(row...)
+	if err != nil {
+		return "", err
+	}
+	var to []quorum.NodeID
+	for _, node := range args[1:] {
+		to = append(to, quorum.NodeID(node))
+	}
+	var told []quorum.NodeID
+	tell := &rambo.Gossip{Knowledge: rambo.Knowledge{News: &quorum.News{Map: m}}}
+	return "", e.Ask(to, tell, func(_ env.Conversation, from quorum.NodeID, _ env.Message) bool {
+		if !slices.Contains(told, from) {
+			told = append(told, from)
+		}
+		return len(told) == len(to)
+	})
+}
+
+// fence is "fence a".
+func (s *reconfigurations) fence(node quorum.NodeID, e env.Env, _ []string) (string, error) {
+	lives, err := s.tasks().Fence(e)
+	s.lives[node] = lives
+	return "", err
+}
+
+// merge is "merge d".
+func (s *reconfigurations) merge(_ quorum.NodeID, e env.Env, _ []string) (string, error) {
+	return "", s.tasks().Merge(e)
+}
+
+// carry is "carry a".
+func (s *reconfigurations) carry(_ quorum.NodeID, e env.Env, _ []string) (string, error) {
+	return "", s.tasks().Carry(e)
+}
+
+// retire is "retire a".
+func (s *reconfigurations) retire(node quorum.NodeID, e env.Env, _ []string) (string, error) {
+	return "", s.tasks().Retire(e, s.lives[node])
+}
+
+// gossip is "gossip a b".
+func (s *reconfigurations) gossip(_ quorum.NodeID, e env.Env, args []string) (string, error) {
+	if len(args) != 1 {
+		return "", errors.New("want another node")
+	}
+	return "", s.tasks().Exchange(e, quorum.NodeID(args[0]))
+}
+
+// print is "map a".
+func (s *reconfigurations) print(args []string) (string, error) {
+	if len(args) != 1 {
+		return "", errors.New("want a node")
+	}
+	p := s.Script.World.Process(quorum.NodeID(args[0]))
+	if p == nil || p.Disk() == nil {
+		return "", fmt.Errorf("%s is no node", args[0])
+	}
+	m, err := rambo.MapOf(p.Disk())
+	if err != nil {
+		return "", err
+	}
+	return m.String(), nil
+}
+
+// describeRambo puts messages into words.
+func describeRambo(m env.Message) string {
+	knows := func(k *rambo.Knowledge) string {
+		text := " knows nothing"
+		if k.News != nil {
+			h := k.News.Map.Horizon()
+			text = fmt.Sprintf(" knows %d-%d", h.Installed, h.Next-1)
+		}
+		for _, l := range k.Lives {
+			text += fmt.Sprintf(" %s:%d", l.Node, l.Life)
+		}
+		return text
+	}
+	switch m := m.(type) {
+	case *rambo.Gossip:
+		return "gossip" + knows(&m.Knowledge)
+	case *rambo.Gossiped:
+		return "gossiped" + knows(&m.Knowledge)
+	case *rambo.Announce:
+		return fmt.Sprintf("announce %v", m.News.Map)
+	case *rambo.Announced:
+		return fmt.Sprintf("announced %d-%d", m.Horizon.Installed, m.Horizon.Next-1)
+	case *rambo.Fence:
+		return fmt.Sprintf("fence %d", m.Index) + knows(&m.Knowledge)
+	case *rambo.Fenced:
+		return fmt.Sprintf("fenced %d", m.Index) + knows(&m.Knowledge)
+	case *rambo.Install:
+		return fmt.Sprintf("install %d", m.Index)
+	case *rambo.Installed:
+		return fmt.Sprintf("installed %d", m.Index)
+	case *repair.Offer:
+		if m.Knows > 0 {
+			return fmt.Sprintf("offer %q-%q of %d keys, for %d", m.After, m.To, len(m.Items), m.Knows)
+		}
+	case *repair.Summarize:
+		if m.Knows > 0 {
+			return fmt.Sprintf("summarize %q-%q of %d keys, for %d", m.After, m.To, m.Keys, m.Knows)
+		}
+	}
+	return ""
+}
