@@ -16,6 +16,12 @@ type Config struct {
 	// Genesis is what the node knows if it has never heard of anything: the
 	// first configuration, at its members. Nil at a node that is to join.
 	Genesis *quorum.News
+	// Own is what the node tells others of itself: its name and its addresses.
+	// Its version grows when these are others than in an earlier life. Without
+	// an ID the node says nothing.
+	Own quorum.Member
+	// Sign returns the proof that the node itself says so. Nil: none.
+	Sign func(quorum.Member) []byte
 	// Verify returns an error if a member doesn't say itself where it is. Nil:
 	// all are believed.
 	Verify func(quorum.Member) error
@@ -54,12 +60,41 @@ func NewReplica(cfg Config, view repair.View, r *repair.Replica) (*Replica, erro
 	if err := n.load(); err != nil {
 		return nil, err
 	}
-	if n.news == nil && cfg.Genesis != nil {
+	if n.Map() == nil && cfg.Genesis != nil {
 		if err := n.note(cfg.Genesis.Map, cfg.Genesis.Members); err != nil {
 			return nil, err
 		}
 	}
+	if err := n.introduce(0); err != nil {
+		return nil, err
+	}
 	return n, nil
+}
+
+// introduce notes where the node is, under a version above that of what it said
+// before, and above least, unless it says the same still.
+func (r *Replica) introduce(least uint64) error {
+	own := r.cfg.Own
+	if own.ID == "" {
+		return nil
+	}
+	own.Version = least
+	if r.news != nil {
+		for _, m := range r.news.Members {
+			if m.ID != own.ID {
+				continue
+			}
+			if m.Version > least && m.Name == own.Name && slices.Equal(m.Addresses, own.Addresses) {
+				return nil
+			}
+			own.Version = max(own.Version, m.Version)
+		}
+	}
+	own.Version++
+	if r.cfg.Sign != nil {
+		own.Proof = r.cfg.Sign(own)
+	}
+	return r.note(r.Map(), []quorum.Member{own})
 }
 
 // News returns what the node knows, nil if it is nothing, and the position of
@@ -177,10 +212,36 @@ func (r *Replica) learn(k Knowledge) error {
 	if err := r.repair.Learn(k.Lives); err != nil {
 		return err
 	}
-	if k.News == nil || k.News.Map == nil {
+	if k.News == nil {
 		return nil
 	}
-	return r.note(k.News.Map, k.News.Members)
+	members := slices.Clone(k.News.Members)
+	said := uint64(0) // of this node, in another life
+	members = slices.DeleteFunc(members, func(m quorum.Member) bool {
+		if m.ID == r.cfg.Own.ID {
+			said = m.Version
+		}
+		return m.ID == r.cfg.Own.ID
+	})
+	if err := r.note(k.News.Map, members); err != nil {
+		return err
+	}
+	if own := r.own(); r.cfg.Own.ID != "" && said > own.Version {
+		return r.introduce(said) // it has forgotten, and is believed only above that
+	}
+	return nil
+}
+
+// own is what the node has said of itself.
+func (r *Replica) own() quorum.Member {
+	if r.news != nil {
+		for _, m := range r.news.Members {
+			if m.ID == r.cfg.Self {
+				return m
+			}
+		}
+	}
+	return quorum.Member{}
 }
 
 // announced takes in what somebody says was decided who says nothing of lives:

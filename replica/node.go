@@ -20,6 +20,13 @@ type Config struct {
 	Configurations quorum.Configurations
 	// Members are all members of those, and where they are.
 	Members []quorum.Member
+	// Own is what the node tells others of itself; see rambo.Config.
+	Own quorum.Member
+	// Sign returns the proof that the node itself says so. Nil: none.
+	Sign func(quorum.Member) []byte
+	// Learned, if set, is told what the node knows of configurations and members
+	// when it begins and whenever that has changed. It must not block.
+	Learned func(*quorum.News)
 	// Verify returns an error if a member doesn't say itself where it is. Nil:
 	// all are believed.
 	Verify func(quorum.Member) error
@@ -65,7 +72,8 @@ type Node struct {
 	registers *abd.Replica
 	repair    *repair.Replica
 	rambo     *rambo.Replica
-	member    bool // of an active configuration
+	told      *quorum.News // the last that Learned was told
+	member    bool         // of an active configuration
 	appended  env.Position
 }
 
@@ -79,7 +87,7 @@ func New(cfg Config, store Store) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
 	}
-	reconfiguration := rambo.Config{Self: cfg.Self, Verify: cfg.Verify, Watchers: watchers, Rules: cfg.Rules.Rambo}
+	reconfiguration := rambo.Config{Self: cfg.Self, Own: cfg.Own, Sign: cfg.Sign, Verify: cfg.Verify, Watchers: watchers, Rules: cfg.Rules.Rambo}
 	if len(cfg.Configurations) > 0 {
 		first, err := quorum.NewMap(cfg.Configurations...)
 		if err != nil {
@@ -109,6 +117,10 @@ func (n *Node) stand() {
 	standing, at := n.repair.Standing()
 	news, known := n.rambo.News()
 	n.member = n.rambo.Map().Has(n.cfg.Self)
+	if news != n.told && n.cfg.Learned != nil {
+		n.cfg.Learned(news)
+	}
+	n.told = news
 	n.registers.Stand(standing, news, n.member, max(at, known))
 }
 

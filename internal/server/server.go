@@ -101,6 +101,7 @@ type Server struct {
 	tasks    context.Context
 	endTasks context.CancelCauseFunc
 	serving  atomic.Bool
+	known    atomic.Pointer[quorum.News] // what the node knows of others
 
 	workers sync.WaitGroup
 	stop    sync.Once
@@ -177,7 +178,7 @@ func (s *Server) listen(cfg Config) (err error) {
 		Cluster:           cfg.Folder.Cluster.Cluster,
 		Credentials:       cfg.Folder.Credentials,
 		Listen:            listen,
-		Addresses:         addresses(cfg.Folder.Cluster),
+		Addresses:         s.addresses,
 		StatelessResetKey: cfg.Folder.StatelessResetKey(),
 		Memory:            cfg.Memory,
 		Handler:           (*handler)(s),
@@ -206,6 +207,7 @@ func (s *Server) newNode(cfg Config) error {
 		Configurations: quorum.Configurations{cfg.Folder.Configuration},
 		MaxValue:       cluster.MaxValue,
 		Pace:           cfg.Pace,
+		Learned:        s.known.Store,
 		Facts: func() replica.Facts {
 			return replica.Facts{Version: cfg.Version, Process: os.Getpid(), Uptime: time.Since(s.started), Durable: s.held.durable(),
 				CertificateEnd: s.folder.Credentials.Expiry().Unix(), Trouble: s.trouble()}

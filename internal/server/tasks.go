@@ -112,13 +112,18 @@ func (n *network) Answer(to env.Address, m env.Message) error {
 	return err
 }
 
-// addresses are where the members of the cluster's file can be dialed. They
-// are, when a task asks them.
-func addresses(f identity.ClusterFile) func(quorum.NodeID) []string {
-	return func(id quorum.NodeID) []string {
-		m, _ := f.Member(id)
-		return m.Addresses
+// addresses are where a node can be dialed: where it says that it is, or else
+// where the cluster's file says. It is dialed when a task asks it.
+func (s *Server) addresses(id quorum.NodeID) []string {
+	if news := s.known.Load(); news != nil {
+		for _, m := range news.Members {
+			if m.ID == id {
+				return m.Addresses
+			}
+		}
 	}
+	m, _ := s.folder.Cluster.Member(id)
+	return m.Addresses
 }
 
 // node is what the server drives. A replica.Node is one.

@@ -32,10 +32,10 @@ func decodeNews(d *Decoder) *quorum.News {
 	return news
 }
 
-// decodeMap reads a config map, which is never empty.
+// decodeMap reads a config map, nil if it is that of somebody who knows nothing.
 func decodeMap(d *Decoder) *quorum.Map {
 	cs := decodeConfigurations(d)
-	if d.err != nil {
+	if d.err != nil || len(cs) == 0 {
 		return nil
 	}
 	m, err := quorum.NewMap(cs...)
