@@ -139,7 +139,7 @@ func (w *twin) observe(o sim.Observation) {
 		c := w.asked[m].String()
 		w.ready[c] = append(w.ready[c], o.From.ID())
 	case *synod.Accept:
-		c, err := reconfig.Decode(m.Value)
+		c, err := quorum.ParseConfiguration(m.Value)
 		if err != nil {
 			w.wrong = err.Error()
 			return

@@ -232,7 +232,7 @@ func (p *Proposer) learned(present *quorum.Configuration, value []byte, err erro
 	if err != nil {
 		return nil, err
 	}
-	return Decode(value)
+	return quorum.ParseConfiguration(value)
 }
 
 // own asks the node itself.

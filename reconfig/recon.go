@@ -75,7 +75,7 @@ func (p *Proposer) underWay(m *quorum.Map, target *quorum.Configuration) (Decisi
 // propose has a configuration decided among the members of the present one.
 func (p *Proposer) propose(e env.Env, present, target *quorum.Configuration) (Decision, error) {
 	s := synod.Proposer{Configuration: present, Known: p.Known, Rules: p.Synod}
-	value, err := s.Propose(e, Instance(target.Index()), Encode(target))
+	value, err := s.Propose(e, Instance(target.Index()), target.Append(nil))
 	if _, closed := errors.AsType[*synod.ClosedError](err); closed {
 		d, known := p.decided(target)
 		if _, past := errors.AsType[*PastError](known); known == nil || past {
@@ -85,7 +85,7 @@ func (p *Proposer) propose(e env.Env, present, target *quorum.Configuration) (De
 	if err != nil {
 		return Decision{}, err
 	}
-	c, err := Decode(value)
+	c, err := quorum.ParseConfiguration(value)
 	if err != nil {
 		return Decision{}, err
 	}

@@ -215,7 +215,7 @@ func TestTheSecondDiesWhenItIsReady(t *testing.T) {
 // then.
 func (f *fixture) acceptAt(id quorum.NodeID, c *quorum.Configuration) {
 	f.t.Helper()
-	req := &synod.Accept{Instance: reconfig.Instance(c.Index()), Ballot: ballot(c.Index()-1, 1), Value: reconfig.Encode(c)}
+	req := &synod.Accept{Instance: reconfig.Instance(c.Index()), Ballot: ballot(c.Index()-1, 1), Value: c.Append(nil)}
 	f.twin.ready[c.String()] = c.Members()
 	if err := f.run("p", time.Second, func(e env.Env) error {
 		return e.Ask([]quorum.NodeID{id}, req, func(_ env.Conversation, _ quorum.NodeID, answer env.Message) bool {

@@ -201,7 +201,7 @@ func (r *Replica) pending(m *Inquire) (env.Message, env.Position, error) {
 	}
 	answer.Promised = record.Promised
 	if !record.Accepted.IsZero() {
-		if answer.Accepted, err = Decode(record.Accepted.Value); err != nil {
+		if answer.Accepted, err = quorum.ParseConfiguration(record.Accepted.Value); err != nil {
 			return nil, 0, &synod.DamagedError{Instance: Instance(answer.Index), Detail: err.Error()}
 		}
 		answer.Ballot = record.Accepted.Ballot
@@ -213,7 +213,7 @@ func (r *Replica) pending(m *Inquire) (env.Message, env.Position, error) {
 // index: accepted, it would be there for good.
 func (r *Replica) sensible(m *synod.Accept) error {
 	k, ok := IndexOf(m.Instance)
-	c, err := Decode(m.Value)
+	c, err := quorum.ParseConfiguration(m.Value)
 	switch {
 	case r.cfg.Rules.AcceptAnything:
 		return nil
