@@ -4,10 +4,10 @@ import "atoll/synod"
 
 // Limits.
 const (
-	// maxNotes is how many different configurations a node remembers that it was
+	// MaxNotes is how many different configurations a node remembers that it was
 	// ready for, under one index: racing proposals, mostly one. The oldest makes
 	// room for a new one.
-	maxNotes = 4
+	MaxNotes = 4
 	// maxNotesBytes is how many bytes all of them have at most. The largest
 	// configuration fits.
 	maxNotesBytes = synod.MaxValue

@@ -179,7 +179,7 @@ func (r *Replica) note(c *quorum.Configuration) (env.Position, error) {
 	notes = append(notes, c)
 	for {
 		value = encodeNotes(notes)
-		if len(notes) <= maxNotes && len(value) <= maxNotesBytes || len(notes) == 1 {
+		if len(notes) <= MaxNotes && len(value) <= maxNotesBytes || len(notes) == 1 {
 			return r.cells.SetCell(cellNotes, value)
 		}
 		notes = notes[1:]

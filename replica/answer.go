@@ -4,7 +4,9 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/rambo"
+	"atoll/reconfig"
 	"atoll/repair"
+	"atoll/synod"
 )
 
 // IsAnswer reports whether m is an answer: what comes in a conversation that
@@ -19,6 +21,8 @@ func IsAnswer(m env.Message) bool {
 	switch m.(type) {
 	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *abd.Moved,
 		*repair.Summary, *repair.Missing, *repair.Attested,
+		*synod.Promise, *synod.Accepted, *synod.Rejected, *synod.Closed,
+		*reconfig.Readied, *reconfig.Unready, *reconfig.Pending,
 		*rambo.Gossiped, *rambo.Announced, *rambo.Fenced, *rambo.Installed, *Description, *Status:
 		return true
 	}

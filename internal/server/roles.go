@@ -12,8 +12,10 @@ import (
 	"atoll/internal/transport"
 	"atoll/internal/wire"
 	"atoll/rambo"
+	"atoll/reconfig"
 	"atoll/repair"
 	"atoll/replica"
+	"atoll/synod"
 )
 
 // roles is a set of roles that a certificate can give its holder.
@@ -60,7 +62,10 @@ func senders(m env.Message) roles {
 		*repair.Summarize, *repair.Summary, *repair.Offer, *repair.Missing, *repair.Attest, *repair.Attested,
 		*rambo.Gossip, *rambo.Gossiped, *rambo.Announced, *rambo.Fence, *rambo.Fenced, *rambo.Install, *rambo.Installed:
 		return nodes
-	case *rambo.Announce:
+	case *synod.Promise, *synod.Accepted, *synod.Rejected, *synod.Closed,
+		*reconfig.Readied, *reconfig.Unready, *reconfig.Pending:
+		return nodes
+	case *synod.Prepare, *synod.Accept, *reconfig.Ready, *reconfig.Inquire, *rambo.Announce:
 		return nodes | admins
 	case *wire.Hello:
 		return nobody // the transport takes the only one

@@ -264,23 +264,32 @@ func decodeRecord(d *Decoder) abd.Record {
 func encodeTag(e *Encoder, t tags.Tag) {
 	e.array(3)
 	e.uint(uint64(t.Seq))
-	pid := t.PID.Bytes()
-	_ = e.mp.EncodeBytesLen(len(pid))
-	e.out.b = append(e.out.b, pid[:]...)
+	encodePID(e, t.PID)
 	e.uint(uint64(t.RMW))
 }
 
 func decodeTag(d *Decoder) tags.Tag {
 	n := d.begin("tag", 3)
 	t := tags.Tag{Seq: tags.Seq(d.uint("seq", math.MaxUint64))}
-	pid := d.bin("pid", tags.PIDSize)
-	if d.err == nil && len(pid) != tags.PIDSize {
-		d.fail("pid", "%d bytes, %d are needed", len(pid), tags.PIDSize)
-	}
-	if d.err == nil {
-		t.PID = tags.PIDFromBytes([tags.PIDSize]byte(pid))
-	}
+	t.PID = decodePID(d)
 	t.RMW = tags.RMW(d.uint("rmw", math.MaxUint64))
 	d.end(n - 3)
 	return t
+}
+
+func encodePID(e *Encoder, p tags.PID) {
+	b := p.Bytes()
+	_ = e.mp.EncodeBytesLen(len(b))
+	e.out.b = append(e.out.b, b[:]...)
+}
+
+func decodePID(d *Decoder) (p tags.PID) {
+	b := d.bin("pid", tags.PIDSize)
+	if d.err == nil && len(b) != tags.PIDSize {
+		d.fail("pid", "%d bytes, %d are needed", len(b), tags.PIDSize)
+	}
+	if d.err == nil {
+		p = tags.PIDFromBytes([tags.PIDSize]byte(b))
+	}
+	return p
 }

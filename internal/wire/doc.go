@@ -40,6 +40,17 @@
 //	51  Missing       [entry…] more last life* [lifeOf…]*
 //	52  Attest        after before life horizon*
 //	53  Attested      [entry…] more last
+//	64  Prepare       instance ballot horizon
+//	65  Promise       ballot vote horizon [news]
+//	66  Accept        instance ballot value horizon
+//	67  Accepted      ballot horizon [news]
+//	68  Rejected      ballot promised horizon [news]
+//	69  Closed        horizon [news]
+//	80  Ready         cluster configuration horizon [news]
+//	81  Readied       node build wire keys horizon [news]
+//	82  Unready       text horizon [news]
+//	83  Inquire       horizon
+//	84  Pending       index [configuration…] promised [configuration] ballot horizon [news]
 //	96  Gossip        [news] [lifeOf…]
 //	97  Gossiped      [news] [lifeOf…]
 //	98  Announce      [news]
@@ -59,6 +70,8 @@
 //	usage             keys tombstones bytes
 //	lifeOf            node life
 //	entry             key record
+//	ballot, promised  index round id
+//	vote              ballot value
 //	merge             index keys bytes after done
 //	progress          passes compared merged bytes examined healed damaged
 //

@@ -4,6 +4,7 @@ import (
 	"atoll/abd"
 	"atoll/quorum"
 	"atoll/replica"
+	"atoll/synod"
 	"atoll/tags"
 )
 
@@ -24,9 +25,11 @@ type Part[T any] struct {
 }
 
 // The parts of messages.
-func TagPart() Part[tags.Tag]      { return Part[tags.Tag]{encodeTag, decodeTag} }
-func RecordPart() Part[abd.Record] { return Part[abd.Record]{byValue(encodeRecord), decodeRecord} }
-func ItemPart() Part[abd.Item]     { return Part[abd.Item]{byValue(encodeItem), decodeItem} }
+func TagPart() Part[tags.Tag]        { return Part[tags.Tag]{encodeTag, decodeTag} }
+func RecordPart() Part[abd.Record]   { return Part[abd.Record]{byValue(encodeRecord), decodeRecord} }
+func ItemPart() Part[abd.Item]       { return Part[abd.Item]{byValue(encodeItem), decodeItem} }
+func BallotPart() Part[synod.Ballot] { return Part[synod.Ballot]{encodeBallot, decodeBallot} }
+func VotePart() Part[synod.Vote]     { return Part[synod.Vote]{byValue(encodeVote), decodeVote} }
 func MemberPart() Part[quorum.Member] {
 	return Part[quorum.Member]{byValue(encodeMember), decodeMember}
 }

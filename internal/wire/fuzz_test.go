@@ -11,6 +11,7 @@ import (
 	"atoll/abd"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/synod"
 	"atoll/tags"
 )
 
@@ -93,6 +94,14 @@ func FuzzRecord(f *testing.F) {
 
 func FuzzItem(f *testing.F) {
 	fuzzPart(f, wire.ItemPart(), abd.Item{}, abd.Item{Key: "k", Tag: tags.Tag{Seq: 1}, Confirmed: true})
+}
+
+func FuzzBallot(f *testing.F) {
+	fuzzPart(f, wire.BallotPart(), synod.Ballot{}, synod.Ballot{Index: 300, Round: 7, ID: tags.NewPID(1, 2, 3)})
+}
+
+func FuzzVote(f *testing.F) {
+	fuzzPart(f, wire.VotePart(), synod.Vote{}, synod.Vote{Ballot: synod.Ballot{Round: 1}, Value: []byte("v")})
 }
 
 func FuzzConfiguration(f *testing.F) {

@@ -18,8 +18,10 @@ import (
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/reconfig"
 	"atoll/repair"
 	"atoll/replica"
+	"atoll/synod"
 	"atoll/tags"
 )
 
@@ -51,6 +53,9 @@ func samples() []sample {
 	news.News = &quorum.News{Map: configMap(3, 4), Members: []quorum.Member{{ID: "n1", Name: "one", Addresses: []string{"h:1"}, Version: 7, Proof: []byte{1, 2}}}}
 	later := abd.Standing{Life: 2, Others: []abd.LifeOf{{Node: "n1", Life: 1}, {Node: "n4y2a", Life: 1<<64 - 1}}}
 	anyBytes := abd.Key("\x00\xff\n/é")
+	ballot := synod.Ballot{Index: 6, Round: 1<<64 - 1, ID: pid}
+	horizon := quorum.Horizon{Installed: 6, Next: 7}
+	told := synod.Told{Horizon: horizon, News: &quorum.News{Map: configMap(6), Members: []quorum.Member{{ID: "n1", Name: "one", Addresses: []string{"h:1"}}}}}
 	return []sample{
 		{"hello of a node", 0, &wire.Hello{Version: wire.Version, Cluster: "c-7hq2", Node: "n4y2a", Bulk: true}},
 		{"hello of a client", 0, &wire.Hello{Version: 65535, Cluster: "c-7hq2"}},
@@ -124,6 +129,26 @@ func samples() []sample {
 		{"missing, nothing", 7, &repair.Missing{}},
 		{"attest", 8, &repair.Attest{After: "a", Life: 3}},
 		{"attested", 8, &repair.Attested{Records: repair.Records{Entries: []repair.Entry{{Key: "b", Record: abd.Record{Tag: tag}}}}}},
+
+		{"prepare", 9, &synod.Prepare{Instance: "recon/4", Ballot: ballot, Horizon: horizon}},
+		{"prepare, any bytes", 9, &synod.Prepare{Instance: synod.Instance("key/" + anyBytes)}},
+		{"promise", 9, &synod.Promise{Ballot: ballot, Accepted: synod.Vote{Ballot: ballot, Value: []byte("value")}, Told: told}},
+		{"promise, nothing accepted", 9, &synod.Promise{Ballot: ballot}},
+		{"accept", 9, &synod.Accept{Instance: "recon/4", Ballot: ballot, Value: []byte{0, 0xff}, Horizon: horizon}},
+		{"accepted", 9, &synod.Accepted{Ballot: ballot, Told: told}},
+		{"rejected", 9, &synod.Rejected{Ballot: synod.Ballot{Round: 1, ID: pid}, Promised: ballot, Told: told}},
+		{"closed", 9, &synod.Closed{Told: told}},
+
+		{"ready", 10, &reconfig.Ready{Cluster: "c-7hq2", Configuration: configuration(7, "get=1,put=2", "n1", "n2"), Horizon: horizon, News: told.News}},
+		{"ready without news", 10, &reconfig.Ready{Cluster: "c", Configuration: configuration(1, "majority", "n1")}},
+		{"readied", 10, &reconfig.Readied{Facts: reconfig.Facts{Node: "n4y2a", Build: "1.2.3", Wire: wire.Version, Keys: 70000}, Told: told}},
+		{"unready", 10, &reconfig.Unready{Text: "the next configuration here is 8, not 7", Told: told}},
+		{"inquire", 11, &reconfig.Inquire{Horizon: horizon}},
+		{"pending", 11, &reconfig.Pending{
+			Index: 7, Ready: []*quorum.Configuration{configuration(7, "majority", "n1"), configuration(7, "majority", "n1", "n2")},
+			Promised: ballot, Accepted: configuration(7, "majority", "n2"), Ballot: synod.Ballot{Round: 1, ID: pid}, Told: told,
+		}},
+		{"pending, nothing", 11, &reconfig.Pending{}},
 	}
 }
 

@@ -17,7 +17,9 @@ import (
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/reconfig"
 	"atoll/replica"
+	"atoll/synod"
 )
 
 // pack builds the body of a frame by hand, with fields of any type.
@@ -171,6 +173,15 @@ func TestBadFields(t *testing.T) {
 		{"page without more", "page", pack(t, wire.KindPage, 1, []any{[]any{}})},
 		{"page of too many items", "items", pack(t, wire.KindPage, 1, []any{repeat([]any{[]byte("k"), tag, false}, abd.MaxPage+1), false, 0, []any{}})},
 		{"page of numbers", "item", pack(t, wire.KindPage, 1, []any{[]any{5}, false, 0, bytes.Repeat([]byte{1}, 30)})},
+		{"instance is too long", "instance", pack(t, wire.KindPrepare, 1, []any{make([]byte, synod.MaxInstance+1), []any{0, 1, pid}, []any{0, 1}})},
+		{"ballot without an id", "ballot", pack(t, wire.KindPrepare, 1, []any{[]byte("i"), []any{0, 1}, []any{0, 1}})},
+		{"vote without a value", "vote", pack(t, wire.KindPromise, 1, []any{[]any{0, 1, pid}, []any{[]any{0, 1, pid}}, []any{0, 1}, []any{}})},
+		{"value is too large to be decided", "value", pack(t, wire.KindAccept, 1, []any{[]byte("i"), []any{0, 1, pid}, make([]byte, synod.MaxValue+1), []any{0, 1}})},
+		{"ready for no configuration", "configuration", pack(t, wire.KindReady, 1, []any{"c", []any{}, []any{0, 1}, []any{}})},
+		{"pending with two votes", "configurations", pack(t, wire.KindPending, 1, []any{1, []any{}, []any{0, 1, pid},
+			repeat([]any{0, "majority", []any{"n1"}}, 2), []any{0, 1, pid}, []any{0, 1}, []any{}})},
+		{"ready for too many", "configurations", pack(t, wire.KindPending, 1, []any{1,
+			repeat([]any{0, "majority", []any{"n1"}}, reconfig.MaxNotes+1), []any{0, 1, pid}, []any{}, []any{0, 1, pid}, []any{0, 1}, []any{}})},
 		{"version beyond its type", "version", pack(t, wire.KindHello, 0, []any{1 << 16, "c", "n1"})},
 		{"hello of no node id", "node", pack(t, wire.KindHello, 0, []any{1, "c", "N1"})},
 		{"long cluster id", "cluster", pack(t, wire.KindHello, 0, []any{1, strings.Repeat("c", wire.MaxCluster+1), "n1"})},

@@ -6,8 +6,10 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/rambo"
+	"atoll/reconfig"
 	"atoll/repair"
 	"atoll/replica"
+	"atoll/synod"
 )
 
 // Kind is the number of a message on the wire. Each protocol has a range.
@@ -47,6 +49,25 @@ const (
 	KindMissing   Kind = 51
 	KindAttest    Kind = 52
 	KindAttested  Kind = 53
+)
+
+// synod.
+const (
+	KindPrepare  Kind = 64
+	KindPromise  Kind = 65
+	KindAccept   Kind = 66
+	KindAccepted Kind = 67
+	KindRejected Kind = 68
+	KindClosed   Kind = 69
+)
+
+// reconfig.
+const (
+	KindReady   Kind = 80
+	KindReadied Kind = 81
+	KindUnready Kind = 82
+	KindInquire Kind = 83
+	KindPending Kind = 84
 )
 
 // rambo.
@@ -104,6 +125,28 @@ func (k Kind) String() string {
 		return "attest"
 	case KindAttested:
 		return "attested"
+	case KindPrepare:
+		return "prepare"
+	case KindPromise:
+		return "promise"
+	case KindAccept:
+		return "accept"
+	case KindAccepted:
+		return "accepted"
+	case KindRejected:
+		return "rejected"
+	case KindClosed:
+		return "closed"
+	case KindReady:
+		return "ready"
+	case KindReadied:
+		return "readied"
+	case KindUnready:
+		return "unready"
+	case KindInquire:
+		return "inquire"
+	case KindPending:
+		return "pending"
 	case KindGossip:
 		return "gossip"
 	case KindGossiped:
@@ -188,6 +231,39 @@ func (e *Encoder) encode(conversation uint64, m env.Message) {
 	case *repair.Attested:
 		e.open(KindAttested, conversation)
 		encodeAttested(e, m)
+	case *synod.Prepare:
+		e.open(KindPrepare, conversation)
+		encodePrepare(e, m)
+	case *synod.Promise:
+		e.open(KindPromise, conversation)
+		encodePromise(e, m)
+	case *synod.Accept:
+		e.open(KindAccept, conversation)
+		encodeAccept(e, m)
+	case *synod.Accepted:
+		e.open(KindAccepted, conversation)
+		encodeAccepted(e, m)
+	case *synod.Rejected:
+		e.open(KindRejected, conversation)
+		encodeRejected(e, m)
+	case *synod.Closed:
+		e.open(KindClosed, conversation)
+		encodeClosed(e, m)
+	case *reconfig.Ready:
+		e.open(KindReady, conversation)
+		encodeReady(e, m)
+	case *reconfig.Readied:
+		e.open(KindReadied, conversation)
+		encodeReadied(e, m)
+	case *reconfig.Unready:
+		e.open(KindUnready, conversation)
+		encodeUnready(e, m)
+	case *reconfig.Inquire:
+		e.open(KindInquire, conversation)
+		encodeInquire(e, m)
+	case *reconfig.Pending:
+		e.open(KindPending, conversation)
+		encodePending(e, m)
 	case *rambo.Gossip:
 		e.open(KindGossip, conversation)
 		encodeGossip(e, m)
@@ -261,6 +337,28 @@ func (d *Decoder) decode(k Kind) env.Message {
 		return decodeAttest(d)
 	case KindAttested:
 		return decodeAttested(d)
+	case KindPrepare:
+		return decodePrepare(d)
+	case KindPromise:
+		return decodePromise(d)
+	case KindAccept:
+		return decodeAccept(d)
+	case KindAccepted:
+		return decodeAccepted(d)
+	case KindRejected:
+		return decodeRejected(d)
+	case KindClosed:
+		return decodeClosed(d)
+	case KindReady:
+		return decodeReady(d)
+	case KindReadied:
+		return decodeReadied(d)
+	case KindUnready:
+		return decodeUnready(d)
+	case KindInquire:
+		return decodeInquire(d)
+	case KindPending:
+		return decodePending(d)
 	case KindGossip:
 		return decodeGossip(d)
 	case KindGossiped:

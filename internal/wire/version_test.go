@@ -12,8 +12,10 @@ import (
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/reconfig"
 	"atoll/repair"
 	"atoll/replica"
+	"atoll/synod"
 	"atoll/tags"
 )
 
@@ -75,6 +77,8 @@ func TestFieldsOfALaterVersion(t *testing.T) {
 	testLater(t, wire.ItemPart(), abd.Item{Key: "k", Tag: tag, Deleted: true, Confirmed: true})
 	testLater(t, wire.MemberPart(), quorum.Member{ID: "n1", Name: "one", Addresses: []string{"a:1", "b:2"}})
 	testLater(t, wire.UsagePart(), replica.Usage{Keys: 1, Tombstones: 2, Bytes: 3})
+	testLater(t, wire.BallotPart(), synod.Ballot{Index: 1, Round: 2, ID: tag.PID})
+	testLater(t, wire.VotePart(), synod.Vote{Ballot: synod.Ballot{Round: 2, ID: tag.PID}, Value: []byte("v")})
 	testLater(t, wire.ConfigurationPart(), configuration(7, "get=2,put=1", "n1", "n2"))
 }
 
@@ -134,6 +138,17 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&repair.Offer{}, 3, 3, nil},
 		{&repair.Missing{Records: repair.Records{More: true, Last: "k"}}, 3, 3, nil},
 		{&repair.Attest{Life: 1}, 3, 3, nil},
+		{&synod.Prepare{Instance: "recon/1", Horizon: quorum.Horizon{Next: 1}}, 3, 3, nil},
+		{&synod.Promise{Accepted: synod.Vote{Value: []byte("v")}}, 4, 4, nil},
+		{&synod.Accept{Instance: "recon/1", Value: []byte("v")}, 4, 4, nil},
+		{&synod.Accepted{}, 3, 3, nil},
+		{&synod.Rejected{}, 4, 4, nil},
+		{&synod.Closed{}, 2, 2, nil},
+		{&reconfig.Ready{Cluster: "c", Configuration: one[0]}, 4, 4, nil},
+		{&reconfig.Readied{Facts: reconfig.Facts{Node: "n1", Keys: 1}}, 6, 6, nil},
+		{&reconfig.Unready{Text: "t"}, 3, 3, nil},
+		{&reconfig.Inquire{}, 1, 1, nil},
+		{&reconfig.Pending{Ready: one, Accepted: one[0]}, 7, 7, nil},
 		{&repair.Attested{Records: repair.Records{More: true, Last: "k"}}, 3, 3, nil},
 	} {
 		var e wire.Encoder
