@@ -199,7 +199,7 @@ func (p *Proposer) Finish(e env.Env, pause time.Duration) (*quorum.Configuration
 	pause = max(pause, 1)
 	for {
 		m := p.Known.Map()
-		state, err := p.own(e, m)
+		state, err := env.AskOne[*Pending](e, e.Self(), &Inquire{Horizon: m.Horizon()})
 		if err != nil {
 			return nil, err
 		}
@@ -233,24 +233,4 @@ func (p *Proposer) learned(present *quorum.Configuration, value []byte, err erro
 		return nil, err
 	}
 	return quorum.ParseConfiguration(value)
-}
-
-// own asks the node itself.
-func (p *Proposer) own(e env.Env, m *quorum.Map) (state *Pending, err error) {
-	var refused *env.Refused
-	err = e.Ask([]quorum.NodeID{e.Self()}, &Inquire{Horizon: m.Horizon()}, func(_ env.Conversation, _ quorum.NodeID, answer env.Message) bool {
-		switch answer := answer.(type) {
-		case *Pending:
-			state = answer
-		case *env.Refused:
-			refused = answer
-		default:
-			return false
-		}
-		return true
-	})
-	if err == nil && refused != nil {
-		return nil, refused
-	}
-	return state, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"atoll/abd"
 	"atoll/env"
@@ -15,7 +16,9 @@ import (
 // Proposer has configurations decided. It has no state of its own.
 type Proposer struct {
 	Cluster quorum.ClusterID
-	// Known is the config map, and is told what answers reveal.
+	// Known is the config map, and is told what answers reveal. What they say
+	// that is installed comes without lives (H5): on a node it must be a map of
+	// the caller's own, not the node's.
 	Known abd.Known
 	// Members are where nodes are, for those that are told of the configurations.
 	Members []quorum.Member
@@ -110,11 +113,31 @@ func (p *Proposer) decided(target *quorum.Configuration) (Decision, error) {
 // errKnown ends a ready phase that has learned what is decided.
 var errKnown = errors.New("the next configuration is known")
 
+// errLags ends a ready phase that can't do without a node which hasn't heard yet
+// of the configurations that the proposer knows: gossip will tell it.
+var errLags = errors.New("a member lags behind")
+
+// lagPause is how long it is before such a node is asked again.
+const lagPause = 200 * time.Millisecond
+
 // ready asks the members of target whether they are, and returns what they said
 // when enough are: all that are new, and with them a read and a write quorum. A
 // decision can't be undone, and nothing goes on without those quorums.
 func (p *Proposer) ready(e env.Env, m *quorum.Map, target *quorum.Configuration) ([]Facts, error) {
-	r := readiness{Proposer: p, target: target}
+	for {
+		r, err := p.askReady(e, m, target)
+		if err != errLags {
+			return r.facts, err
+		}
+		if err := e.Sleep(lagPause); err != nil {
+			return nil, r.fail(err)
+		}
+	}
+}
+
+// askReady is one round of that.
+func (p *Proposer) askReady(e env.Env, m *quorum.Map, target *quorum.Configuration) (*readiness, error) {
+	r := &readiness{Proposer: p, target: target}
 	r.ready.Begin(quorum.Configurations{target})
 	r.refused.Begin(quorum.Configurations{target})
 	for _, id := range target.Members() {
@@ -134,18 +157,18 @@ func (p *Proposer) ready(e env.Env, m *quorum.Map, target *quorum.Configuration)
 				r.missing = append(r.missing, abd.NodeError{Node: t.Node, Text: t.Silence()})
 			}
 		}
-		return nil, r.fail(unfinished.Cause)
+		return r, r.fail(unfinished.Cause)
 	}
 	switch {
 	case err != nil:
-		return nil, err
+		return r, err
 	case end == abd.ErrRefused:
-		return nil, r.fail(end)
+		return r, r.fail(end)
 	case end != nil:
-		return nil, end
+		return r, end
 	}
 	slices.SortFunc(r.facts, func(a, b Facts) int { return strings.Compare(string(a.Node), string(b.Node)) })
-	return r.facts, nil
+	return r, nil
 }
 
 // readiness is what members of a target have said so far.
@@ -176,7 +199,11 @@ func (r *readiness) hear(from quorum.NodeID, answer env.Message) error {
 		if r.Known.Map().Horizon().Next > r.target.Index() {
 			return errKnown
 		}
-		return r.refuse(from, abd.NodeError{Node: from, Text: m.Text})
+		err := r.refuse(from, abd.NodeError{Node: from, Text: m.Text})
+		if err != nil && m.Horizon.Behind(r.Known.Map().Horizon()) {
+			return errLags
+		}
+		return err
 	case *env.Refused:
 		return r.refuse(from, abd.NodeError{Node: from, Text: m.Error(), Refused: m})
 	}

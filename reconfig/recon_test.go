@@ -163,13 +163,17 @@ func TestRefusalsAreNamed(t *testing.T) {
 	if said := notReady.Missing[0]; said.Refused == nil || !strings.Contains(said.Text, `cluster "c1"`) {
 		t.Errorf("%+v", said)
 	}
-	// A new member that is an index behind.
+	// A new member that is an index behind is waited for.
 	f = newFixture(t, sim.Config{}, reconfig.Rules{}, configuration(t, 1, "majority", "a", "b", "c"))
 	f.AddClient("p")
 	f.news["d"] = news(t, configuration(t, 0, "majority", "a"))
 	_, err = f.recon(f.proposer(), "p", "b", "c", "d")
-	if !errors.Is(err, abd.ErrRefused) || !strings.Contains(err.Error(), "d: the next configuration here is 1, not 2") {
+	if !errors.Is(err, env.ErrDeadline) || !strings.Contains(err.Error(), "d: the next configuration here is 1, not 2") {
 		t.Errorf("a member that lags: %v", err)
+	}
+	f.At(500*time.Millisecond, func() { f.news["d"] = nil })
+	if d, err := f.recon(f.proposer(), "p", "b", "c", "d"); err != nil || !d.Proposed || len(d.Ready) < 2 {
+		t.Errorf("a member that has caught up: %+v, %v", d, err)
 	}
 }
 

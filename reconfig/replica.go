@@ -17,7 +17,9 @@ type Config struct {
 	// Facts returns what the node says of itself. Its Node is set to Self.
 	Facts func() Facts
 	// Learn, when set, takes what a Ready tells of configurations that the node
-	// doesn't know yet, and calls Stand with what it then knows.
+	// doesn't know yet, and calls Stand with what it then knows. It tells nothing
+	// of lives: so it may teach a node what was decided, not what is installed
+	// (H5).
 	Learn func(*quorum.News) error
 	Rules Rules
 	Synod synod.Rules
