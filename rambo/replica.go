@@ -147,14 +147,21 @@ func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Ou
 	case answer != nil:
 		out = append(out, env.Out{To: from, Message: answer, After: after})
 	}
+	if r.Map() == before && r.merged.Done != merged.Done {
+		return append(out, env.Out{Mailbox: mailInstall, Message: &changed{}, After: r.mergedAt}), nil
+	}
+	return r.Notify(before, out), nil
+}
+
+// Notify appends what tells the tasks that the config map has changed, if it has
+// since before.
+func (r *Replica) Notify(before *quorum.Map, out []env.Out) []env.Out {
 	if r.Map() != before {
 		for _, box := range r.watchers {
 			out = append(out, env.Out{Mailbox: box, Message: &changed{}, After: r.at})
 		}
-	} else if r.merged.Done != merged.Done {
-		out = append(out, env.Out{Mailbox: mailInstall, Message: &changed{}, After: r.mergedAt})
 	}
-	return out, nil
+	return out
 }
 
 // dispatch returns the answer, or m itself if a task will answer.
@@ -164,7 +171,7 @@ func (r *Replica) dispatch(m env.Message) (env.Message, env.Position, error) {
 		err := r.learn(m.Knowledge)
 		return &Gossiped{r.knowledge()}, r.known(), err
 	case *Announce:
-		err := r.announced(m.News)
+		err := r.Learn(m.News)
 		return &Announced{r.Map().Horizon()}, r.known(), err
 	case *Fence:
 		return r.fence(m)
@@ -244,9 +251,9 @@ func (r *Replica) own() quorum.Member {
 	return quorum.Member{}
 }
 
-// announced takes in what somebody says was decided who says nothing of lives:
+// Learn takes in what somebody says was decided who says nothing of lives:
 // the configurations that follow those that the node knows, no more.
-func (r *Replica) announced(news *quorum.News) error {
+func (r *Replica) Learn(news *quorum.News) error {
 	m := r.Map()
 	if news == nil || m == nil {
 		return &env.Refused{Reason: env.ReasonBadRequest, Text: "an announcement says which configuration was decided, to a node that knows those before it"}

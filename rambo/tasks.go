@@ -23,6 +23,9 @@ type Pace struct {
 	// Patience is how long new members alone are waited for to merge, before
 	// those that stay are asked to merge as well. Default ten seconds.
 	Patience time.Duration
+	// Finish is how long a vote on the next configuration may lie without a
+	// decision before a node finds out what became of it. Default three seconds.
+	Finish time.Duration
 	// Again is the pause after something that has failed. Default 200 ms.
 	Again time.Duration
 	// Rate is how many bytes of records a node merges in a second. Default 64
@@ -35,6 +38,7 @@ const (
 	DefaultGossip   = time.Second
 	DefaultTurn     = 300 * time.Millisecond
 	DefaultPatience = 10 * time.Second
+	DefaultFinish   = 3 * time.Second
 	DefaultAgain    = 200 * time.Millisecond
 	DefaultRate     = 64 << 20
 )
@@ -48,6 +52,7 @@ func (p Pace) withDefaults() Pace {
 	set(&p.Gossip, DefaultGossip)
 	set(&p.Turn, DefaultTurn)
 	set(&p.Patience, DefaultPatience)
+	set(&p.Finish, DefaultFinish)
 	set(&p.Again, DefaultAgain)
 	if p.Rate == 0 {
 		p.Rate = DefaultRate

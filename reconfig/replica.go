@@ -188,6 +188,15 @@ func (r *Replica) note(c *quorum.Configuration) (env.Position, error) {
 	}
 }
 
+// Named reports whether the node has noted that a configuration of the next index
+// names it. Who has learned that this one is decided may ask it, before the
+// node itself has heard so.
+func (r *Replica) Named() bool {
+	value, _ := r.cells.Cell(cellNotes)
+	next := r.horizon().Next
+	return slices.ContainsFunc(decodeNotes(value), func(c *quorum.Configuration) bool { return c.Index() == next })
+}
+
 // pending says what the node knows of proposals.
 func (r *Replica) pending(m *Inquire) (env.Message, env.Position, error) {
 	told, at := guard{r}.Tell(m.Horizon)

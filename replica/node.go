@@ -8,7 +8,9 @@ import (
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/rambo"
+	"atoll/reconfig"
 	"atoll/repair"
+	"atoll/synod"
 )
 
 // Config says what a node is. All fields but Rules and Facts are needed.
@@ -63,6 +65,8 @@ type Rules struct {
 	ABD           abd.Rules
 	Repair        repair.Rules
 	Rambo         rambo.Rules
+	Reconfig      reconfig.Rules
+	Synod         synod.Rules
 }
 
 // Node is one node. It is not safe for concurrent use.
@@ -72,6 +76,7 @@ type Node struct {
 	registers *abd.Replica
 	repair    *repair.Replica
 	rambo     *rambo.Replica
+	reconfig  *reconfig.Replica
 	told      *quorum.News // the last that Learned was told
 	member    bool         // of an active configuration
 	appended  env.Position
@@ -88,12 +93,11 @@ func New(cfg Config, store Store) (*Node, error) {
 		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
 	}
 	reconfiguration := rambo.Config{Self: cfg.Self, Own: cfg.Own, Sign: cfg.Sign, Verify: cfg.Verify, Watchers: watchers, Rules: cfg.Rules.Rambo}
+	reconfiguration.Genesis = &quorum.News{Members: cfg.Members}
 	if len(cfg.Configurations) > 0 {
-		first, err := quorum.NewMap(cfg.Configurations...)
-		if err != nil {
+		if reconfiguration.Genesis.Map, err = quorum.NewMap(cfg.Configurations...); err != nil {
 			return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
 		}
-		reconfiguration.Genesis = &quorum.News{Map: first, Members: cfg.Members}
 	}
 	c, err := rambo.NewReplica(reconfiguration, store, r)
 	if err != nil {
@@ -105,7 +109,13 @@ func New(cfg Config, store Store) (*Node, error) {
 		registers: abd.NewReplica(r.Watched(), cfg.MaxValue, cfg.Rules.ABD),
 		repair:    r,
 		rambo:     c,
-		appended:  store.Cut(), // cuts what is new in the config map, and tells where an earlier life ended
+		reconfig: reconfig.NewReplica(reconfig.Config{
+			Cluster: cfg.Cluster, Self: cfg.Self, Learn: c.Learn, Rules: cfg.Rules.Reconfig, Synod: cfg.Rules.Synod,
+			Facts: func() reconfig.Facts {
+				return reconfig.Facts{Build: facts(cfg).Version, Keys: store.Usage().Keys}
+			},
+		}, store),
+		appended: store.Cut(), // cuts what is new in the config map, and tells where an earlier life ended
 	}
 	n.stand()
 	return n, nil
@@ -116,12 +126,13 @@ func New(cfg Config, store Store) (*Node, error) {
 func (n *Node) stand() {
 	standing, at := n.repair.Standing()
 	news, known := n.rambo.News()
+	n.reconfig.Stand(news, known)
 	n.member = n.rambo.Map().Has(n.cfg.Self)
 	if news != n.told && n.cfg.Learned != nil {
 		n.cfg.Learned(news)
 	}
 	n.told = news
-	n.registers.Stand(standing, news, n.member, max(at, known))
+	n.registers.Stand(standing, news, n.member || n.reconfig.Named(), max(at, known))
 }
 
 // Step acts on one message and appends what follows from it to out. It ends
@@ -150,6 +161,10 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 		return n.stepRepair(from, m, out)
 	case *rambo.Gossip, *rambo.Announce, *rambo.Fence, *rambo.Install:
 		return n.stepRambo(from, m, out)
+	case *synod.Prepare, *synod.Accept, *reconfig.Ready, *reconfig.Inquire:
+		if reconfig.Takes(m) {
+			return n.stepReconfig(from, m, out)
+		}
 	case *env.Refused:
 		return out, nil // whatever it refuses: to answer it would never end
 	case *Describe:
@@ -227,6 +242,22 @@ func (n *Node) stepRambo(from env.Address, m env.Message, out []env.Out) ([]env.
 	return out, err
 }
 
+// stepReconfig has what the node has learned of configurations, and for which it
+// is ready, told and kept to by every answer that follows.
+func (n *Node) stepReconfig(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	before := n.rambo.Map()
+	out, err := n.reconfig.Step(from, m, out)
+	n.stand()
+	return n.rambo.Notify(before, out), err
+}
+
+func facts(cfg Config) (f Facts) {
+	if cfg.Facts != nil {
+		f = cfg.Facts()
+	}
+	return f
+}
+
 func refuse(to env.Address, reason env.Reason, text string) env.Out {
 	return env.Out{To: to, Message: &env.Refused{Reason: reason, Text: text}}
 }
@@ -255,10 +286,8 @@ func (n *Node) status() *Status {
 	if newest := n.rambo.Map().Newest(); newest != nil {
 		s.Configuration = newest.Index()
 	}
-	if n.cfg.Facts != nil {
-		f := n.cfg.Facts()
-		s.Version, s.Process, s.Uptime, s.Durable = f.Version, f.Process, f.Uptime, f.Durable
-		s.CertificateEnd, s.Trouble = f.CertificateEnd, f.Trouble
-	}
+	f := facts(n.cfg)
+	s.Version, s.Process, s.Uptime, s.Durable = f.Version, f.Process, f.Uptime, f.Durable
+	s.CertificateEnd, s.Trouble = f.CertificateEnd, f.Trouble
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/rambo"
+	"atoll/reconfig"
 	"atoll/repair"
 )
 
@@ -12,9 +13,10 @@ const (
 	mailHeal    env.Mailbox = "repair.heal"
 	mailExamine env.Mailbox = "repair.examine"
 	mailPull    env.Mailbox = "repair.pull"
+	mailFinish  env.Mailbox = "reconfig.finish"
 )
 
-var watchers = []env.Mailbox{mailHeal, mailExamine, mailPull}
+var watchers = []env.Mailbox{mailHeal, mailExamine, mailPull, mailFinish}
 
 // nudge is left in a mailbox, by the task that names it.
 type nudge struct{ box env.Mailbox }
@@ -24,15 +26,19 @@ func (*nudge) Message() {}
 
 // Tasks returns what the node does besides answering, the same in every call.
 func (n *Node) Tasks() []Task {
+	several := func(m *quorum.Map) bool { return len(m.Active().Members()) > 1 }
+	any := func(*quorum.Map) bool { return true }
+	proposer := reconfig.Proposer{Cluster: n.cfg.Cluster, Rules: n.cfg.Rules.Reconfig, Synod: n.cfg.Rules.Synod}
 	r := rambo.Tasks{Pace: n.cfg.Reconfiguration, Rules: n.cfg.Rules.Rambo}
 	return []Task{
 		{"rambo.gossip", r.Gossip},
 		{"rambo.tell", r.Tell},
 		{"rambo.drive", r.Drive},
 		{"rambo.install", r.Install},
-		{"repair.heal", n.follow(mailHeal, func(e env.Env, m *quorum.Map) error { return n.repairs(m).Heal(e) })},
-		{"repair.examine", n.follow(mailExamine, func(e env.Env, m *quorum.Map) error { return n.repairs(m).Examine(e) })},
-		{"repair.pull", n.follow(mailPull, n.pull)},
+		{"repair.heal", n.follow(mailHeal, several, func(e env.Env, m *quorum.Map) error { return n.repairs(m).Heal(e) })},
+		{"repair.examine", n.follow(mailExamine, several, func(e env.Env, m *quorum.Map) error { return n.repairs(m).Examine(e) })},
+		{"repair.pull", n.follow(mailPull, several, n.pull)},
+		{"reconfig.finish", n.follow(mailFinish, any, func(e env.Env, m *quorum.Map) error { return r.Finish(e, proposer, m) })},
 	}
 }
 
@@ -41,9 +47,9 @@ func (n *Node) repairs(m *quorum.Map) repair.Tasks {
 }
 
 // follow returns a task that runs f with the config map while that lists the
-// node among several members, and anew when the map has changed. It returns
-// when f does.
-func (n *Node) follow(box env.Mailbox, f func(env.Env, *quorum.Map) error) func(env.Env) error {
+// node, and when allows it, and anew when the map has changed. It returns when f
+// does.
+func (n *Node) follow(box env.Mailbox, when func(*quorum.Map) bool, f func(env.Env, *quorum.Map) error) func(env.Env) error {
 	return func(e env.Env) error {
 		for {
 			m, err := rambo.Known(e)
@@ -52,7 +58,7 @@ func (n *Node) follow(box env.Mailbox, f func(env.Env, *quorum.Map) error) func(
 			}
 			var running env.Task
 			ended := false
-			if m.Has(e.Self()) && len(m.Active().Members()) > 1 {
+			if m.Has(e.Self()) && when(m) {
 				running = e.Go(string(box), func(e env.Env) error {
 					err := f(e, m)
 					if ended = e.Sleep(0) == nil; ended { // by itself
