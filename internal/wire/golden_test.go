@@ -18,6 +18,7 @@ import (
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/rambo"
 	"atoll/reconfig"
 	"atoll/repair"
 	"atoll/replica"
@@ -67,6 +68,21 @@ func samples() []sample {
 		{"get of a small value", 300, &abd.Get{Key: "color", ValueLimit: abd.DefaultInline}},
 		{"get-ack", 1, &abd.GetAck{Record: abd.Record{Tag: tag, Value: []byte("blue")}, Confirmed: true}},
 		{"get-ack, never written", 1, &abd.GetAck{}},
+		{"gossip", 0, &rambo.Gossip{Knowledge: rambo.Knowledge{News: news.News, Lives: later.Others}}},
+		{"gossip of who knows nothing", 0, &rambo.Gossip{}},
+		{"gossip of who knows members only", 0, &rambo.Gossip{Knowledge: rambo.Knowledge{News: &quorum.News{Members: news.News.Members}}}},
+		{"gossiped", 3, &rambo.Gossiped{Knowledge: rambo.Knowledge{News: news.News}}},
+		{"announce", 3, &rambo.Announce{News: news.News}},
+		{"announced", 3, &rambo.Announced{Horizon: quorum.Horizon{Installed: 3, Next: 5}}},
+		{"fence", 3, &rambo.Fence{Index: 3, Knowledge: rambo.Knowledge{News: news.News, Lives: later.Others}}},
+		{"fenced", 3, &rambo.Fenced{Index: 3, Knowledge: rambo.Knowledge{News: news.News, Lives: later.Others}}},
+		{"install", 3, &rambo.Install{Index: 4, Knowledge: rambo.Knowledge{News: news.News}}},
+		{"installed", 3, &rambo.Installed{Index: 4}},
+		{"summarize for a merge", 3, &repair.Summarize{Range: repair.Range{After: "a", To: "b"}, Keys: 3, Terms: repair.Terms{Knows: 4}}},
+		{"offer for a merge", 3, &repair.Offer{Range: repair.Range{After: "a"}, Terms: repair.Terms{Knows: 4}}},
+		{"summary of a later life", 3, &repair.Summary{Keys: 3, Hash: 7, Standing: later}},
+		{"missing of a later life", 3, &repair.Missing{Standing: later}},
+		{"attest of somebody behind", 3, &repair.Attest{Life: 1, Horizon: quorum.Horizon{Installed: 3, Next: 4}}},
 		{"get of somebody behind", 1, &abd.Get{Key: "k", Horizon: quorum.Horizon{Installed: 1, Next: 2}}},
 		{"put of somebody behind", 1, &abd.Put{Key: "k", Horizon: quorum.Horizon{Installed: 1, Next: 2}}},
 		{"list of somebody behind", 1, &abd.List{Limit: 1, Horizon: quorum.Horizon{Installed: 1, Next: 2}}},

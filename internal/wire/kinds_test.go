@@ -11,12 +11,12 @@ import (
 	"strings"
 	"testing"
 
-	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
 	"atoll/reconfig"
 	"atoll/replica"
+	"atoll/sim"
 	"atoll/synod"
 )
 
@@ -89,7 +89,7 @@ func messageReceiver(decl ast.Decl) string {
 
 // The numbers are fixed for good; the ranges keep the protocols apart.
 func TestKindsAreInTheirRanges(t *testing.T) {
-	ranges := map[string][2]wire.Kind{"wire": {1, 1}, "env": {2, 15}, "abd": {16, 31}, "replica": {32, 47}, "repair": {48, 63}, "synod": {64, 79}, "reconfig": {80, 95}}
+	ranges := map[string][2]wire.Kind{"wire": {1, 1}, "env": {2, 15}, "abd": {16, 31}, "replica": {32, 47}, "repair": {48, 63}, "synod": {64, 79}, "reconfig": {80, 95}, "rambo": {96, 111}}
 	byKind := make(map[wire.Kind]string)
 	for name, frame := range readGoldens(t) {
 		kind := wire.Kind(frame[wire.HeaderSize+1]) // all are below 128: one byte behind the array's
@@ -117,9 +117,9 @@ func TestEveryMessageIsARequestOrAnAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A node that is no member refuses what it would need a store for, but not
-	// as a message that no node takes.
-	n, err := replica.New(replica.Config{Self: "n2", Configurations: quorum.Configurations{other}, MaxValue: 1}, noStore{})
+	// A node that is no member refuses what it isn't asked for, but not as a
+	// message that no node takes.
+	n, err := replica.New(replica.Config{Self: "n2", Configurations: quorum.Configurations{other}, MaxValue: 1}, sim.NewDisk())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,16 +152,6 @@ func TestEveryMessageIsARequestOrAnAnswer(t *testing.T) {
 		t.Errorf("saw %d answers and %d requests: the test is broken", seen[true], seen[false])
 	}
 }
-
-// noStore is a store that nothing is read from or written to.
-type noStore struct{ store }
-
-type store = replica.Store
-
-func (noStore) Cut() env.Position                  { return 0 }
-func (noStore) Usage() replica.Usage               { return replica.Usage{} }
-func (noStore) Suspects() []abd.Key                { return nil }
-func (noStore) Cell(string) ([]byte, env.Position) { return nil, 0 }
 
 // The three tables (name, encoder, decoder) know the same kinds.
 func TestUnknownKind(t *testing.T) {

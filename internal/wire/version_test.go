@@ -12,6 +12,7 @@ import (
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/rambo"
 	"atoll/reconfig"
 	"atoll/repair"
 	"atoll/replica"
@@ -106,6 +107,7 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 	horizon := quorum.Horizon{Installed: 1, Next: 2}
 	known := abd.Standing{Horizon: horizon, News: &quorum.News{Map: configMap(1)}}
 	some := abd.Standing{Horizon: horizon}
+	lives := abd.Standing{Life: 2, Others: []abd.LifeOf{{Node: "n1", Life: 1}}}
 	for _, c := range []struct {
 		full   env.Message
 		fields int
@@ -130,14 +132,29 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&replica.Describe{}, 0, 0, nil},
 		{&replica.Description{Cluster: "c", Node: "n1", Configurations: one, MaxValue: 1}, 5, 5, nil},
 		{&replica.StatusQuery{}, 0, 0, nil},
-		{&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}}, 11, 8, []env.Message{
+		{&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1},
+			Horizon: horizon, Member: true, Merge: rambo.Progress{Keys: 1}}, 14, 8, []env.Message{
 			&replica.Status{Node: "n1", Durable: 9}, &replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7},
-			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t"}}},
-		{&repair.Summarize{Keys: 1}, 3, 3, nil},
-		{&repair.Summary{Keys: 1}, 2, 2, nil},
-		{&repair.Offer{}, 3, 3, nil},
-		{&repair.Missing{Records: repair.Records{More: true, Last: "k"}}, 3, 3, nil},
-		{&repair.Attest{Life: 1}, 3, 3, nil},
+			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t"},
+			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}},
+			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon},
+			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon, Member: true}}},
+		{&repair.Summarize{Keys: 1, Terms: repair.Terms{Knows: 2}}, 4, 3, []env.Message{&repair.Summarize{Keys: 1}}},
+		{&repair.Summary{Keys: 1, Standing: lives}, 4, 2, []env.Message{
+			&repair.Summary{Keys: 1}, &repair.Summary{Keys: 1, Standing: abd.Standing{Life: 2}}}},
+		{&repair.Offer{Terms: repair.Terms{Knows: 2}}, 4, 3, []env.Message{&repair.Offer{}}},
+		{&repair.Missing{Records: repair.Records{More: true, Last: "k"}, Standing: lives}, 5, 3, []env.Message{
+			&repair.Missing{Records: repair.Records{More: true, Last: "k"}},
+			&repair.Missing{Records: repair.Records{More: true, Last: "k"}, Standing: abd.Standing{Life: 2}}}},
+		{&repair.Attest{Life: 1, Horizon: horizon}, 4, 3, []env.Message{&repair.Attest{Life: 1}}},
+		{&rambo.Gossip{}, 2, 2, nil},
+		{&rambo.Gossiped{}, 2, 2, nil},
+		{&rambo.Announce{}, 1, 1, nil},
+		{&rambo.Announced{Horizon: horizon}, 1, 1, nil},
+		{&rambo.Fence{Index: 1}, 3, 3, nil},
+		{&rambo.Fenced{Index: 1}, 3, 3, nil},
+		{&rambo.Install{Index: 1}, 3, 3, nil},
+		{&rambo.Installed{Index: 1}, 1, 1, nil},
 		{&synod.Prepare{Instance: "recon/1", Horizon: quorum.Horizon{Next: 1}}, 3, 3, nil},
 		{&synod.Promise{Accepted: synod.Vote{Value: []byte("v")}}, 4, 4, nil},
 		{&synod.Accept{Instance: "recon/1", Value: []byte("v")}, 4, 4, nil},
