@@ -125,13 +125,13 @@ func TestValuesThatAreNeverSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registers := &abd.Registers{Configurations: quorum.Configurations{c}, MaxValue: 100, Inline: 4}
+	registers := &abd.Registers{Known: abd.Fixed(c), MaxValue: 100, Inline: 4}
 	for seed := range uint64(10) {
 		w := sim.New(sim.Config{Seed: seed})
 		defer w.Close()
 		for _, id := range c.Members() {
 			_, err := w.AddNode(id, func(p *sim.Process) (sim.Stepper, error) {
-				n, err := replica.New(replica.Config{Cluster: "stingy", Self: id, Configurations: registers.Configurations, MaxValue: 100}, p.Disk())
+				n, err := replica.New(replica.Config{Cluster: "stingy", Self: id, Configurations: registers.Known.Map().Active(), MaxValue: 100}, p.Disk())
 				if err != nil || id == "c" {
 					return n, err
 				}

@@ -92,7 +92,7 @@ func New(cfg Config, store Store) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
 	}
-	reconfiguration := rambo.Config{Self: cfg.Self, Own: cfg.Own, Sign: cfg.Sign, Verify: cfg.Verify, Watchers: watchers, Rules: cfg.Rules.Rambo}
+	reconfiguration := rambo.Config{Self: cfg.Self, Own: cfg.Own, Sign: cfg.Sign, Verify: cfg.Verify, Watchers: watchers(), Rules: cfg.Rules.Rambo}
 	reconfiguration.Genesis = &quorum.News{Members: cfg.Members}
 	if len(cfg.Configurations) > 0 {
 		if reconfiguration.Genesis.Map, err = quorum.NewMap(cfg.Configurations...); err != nil {

@@ -16,7 +16,7 @@ const (
 	mailFinish  env.Mailbox = "reconfig.finish"
 )
 
-var watchers = []env.Mailbox{mailHeal, mailExamine, mailPull, mailFinish}
+func watchers() []env.Mailbox { return []env.Mailbox{mailHeal, mailExamine, mailPull, mailFinish} }
 
 // nudge is left in a mailbox, by the task that names it.
 type nudge struct{ box env.Mailbox }

@@ -222,6 +222,12 @@ func (s *Server) newNode(cfg Config) error {
 		return err
 	}
 	s.node = cfg.wrapNode(n)
+	// What the node has noted at its first start, all that it says hangs on.
+	at, err := s.store.Commit()
+	if err != nil {
+		return err
+	}
+	s.held.begin(at)
 	return nil
 }
 

@@ -47,11 +47,9 @@ type reconfigurations struct {
 	lives map[quorum.NodeID][]abd.LifeOf // that fences have brought
 }
 
-// pace has no pauses: a schedule says when what happens.
-var pace = rambo.Pace{Rate: -1}
-
+// tasks has no pauses: a schedule says when what happens.
 func (s *reconfigurations) tasks() rambo.Tasks {
-	return rambo.Tasks{Pace: pace, Rules: s.Rules.Rambo}
+	return rambo.Tasks{Pace: rambo.Pace{Rate: -1}, Rules: s.Rules.Rambo}
 }
 
 // decide is "decide p c1 a b".
