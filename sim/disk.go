@@ -48,6 +48,7 @@ type Disk struct {
 	lying bool
 
 	missing bool      // it was lost
+	spoiled string    // a cell that is damaged
 	victim  abd.Key   // of the next write
 	strike  []abd.Key // what that write damages
 	rules   Rules

@@ -61,6 +61,9 @@ func (d *Disk) putCell(name string, now diskCell) {
 		return
 	}
 	d.cells[name] = now
+	if name == d.spoiled {
+		d.spoiled = ""
+	}
 }
 
 // loseCells takes the cells back to a position.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,6 +14,10 @@ import (
 // promised anything, and is another node from now on. The real store says the
 // same of a folder in which something is missing.
 var ErrDiskLost = errors.New("sim: the disk was lost, and with it what the node has promised")
+
+// ErrCell is why a node doesn't boot of which a cell is damaged. The real store
+// says the same of a file that has one.
+var ErrCell = errors.New("sim: a damaged cell, and what the node has promised was in it")
 
 // ErrSync is why a node stops whose fsync has failed.
 var ErrSync = errors.New("sim: fsync failed")
@@ -97,6 +102,29 @@ func (d *Disk) Rot(key abd.Key) {
 	if len(d.records[key].Value) > 0 {
 		d.rotten[key] = true
 	}
+}
+
+// DamageCell flips a bit in a cell. The node, which has read it, doesn't notice
+// before it boots.
+func (d *Disk) DamageCell(name string) {
+	if _, is := d.cells[name]; is {
+		d.spoiled = name
+	}
+}
+
+// bootable returns why a node doesn't boot over the disk, if it doesn't.
+func (d *Disk) bootable() error {
+	switch {
+	case d.missing:
+		return ErrDiskLost
+	case d.spoiled == "":
+		return nil
+	case d.rules.TrustDamaged:
+		delete(d.cells, d.spoiled)
+		d.spoiled = ""
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrCell, d.spoiled)
 }
 
 // Damaged reports whether the record of a key, or its value, is unreadable.

@@ -136,8 +136,10 @@ func (p *Process) Restart() error {
 	if p.up {
 		panic(fmt.Sprintf("sim: %s is up", p.id))
 	}
-	if p.disk != nil && p.disk.missing {
-		return fmt.Errorf("sim: boot %s: %w", p.id, ErrDiskLost)
+	if p.disk != nil {
+		if err := p.disk.bootable(); err != nil {
+			return fmt.Errorf("sim: boot %s: %w", p.id, err)
+		}
 	}
 	p.life++
 	p.up, p.failure = true, nil

@@ -46,6 +46,7 @@ import (
 //	rot a key         flip a bit in a value: the tag can still be read
 //	damagekey a k l   flip bits in the key of a record, which stands under
 //	                  another key from then on
+//	damagecell a name flip a bit in a cell, which the node's next life would read
 //	misdirect a key   the next record is written in the place of this one
 //	fill a            no more fits on the disk
 //	free a            there is room again

@@ -14,7 +14,7 @@ import (
 // Commands about one process, and about one node.
 const (
 	processCommands = "crash powerloss restart cancel pause resume limit clock gray nearest"
-	nodeCommands    = "stall sync disk slowdisk failsync damage rot damagekey misdirect fill free tear lose save restore"
+	nodeCommands    = "stall sync disk slowdisk failsync damage rot damagekey damagecell misdirect fill free tear lose save restore"
 )
 
 // processFault runs a command that does something bad to one process, or ends
@@ -52,20 +52,20 @@ func (s *Script) diskFault(name string, p *Process, args []string) error {
 		return s.disk(p, args)
 	case "slowdisk":
 		return s.duration(args, func(d time.Duration) { p.SlowDisk(Constant(d)) })
-	case "damage", "misdirect":
+	case "damage", "misdirect", "rot", "damagecell":
 		if len(args) != 1 {
-			return errors.New("want a key")
+			return errors.New("want a key, or a cell")
 		}
-		if name == "damage" {
+		switch name {
+		case "damage":
 			p.disk.Damage(abd.Key(args[0]))
-		} else {
+		case "misdirect":
 			p.disk.Misdirect(abd.Key(args[0]))
+		case "rot":
+			p.disk.Rot(abd.Key(args[0]))
+		case "damagecell":
+			p.disk.DamageCell(args[0])
 		}
-	case "rot":
-		if len(args) != 1 {
-			return errors.New("want a key")
-		}
-		p.disk.Rot(abd.Key(args[0]))
 	case "damagekey":
 		if len(args) != 2 {
 			return errors.New("want a key, and the key that it turns into")

@@ -91,7 +91,8 @@ type Rules struct {
 	RetrySync bool
 	// TrustTorn: what is left of a torn group of records is kept.
 	TrustTorn bool
-	// TrustDamaged: a disk shows records whose checksum is wrong.
+	// TrustDamaged: a disk shows records whose checksum is wrong, and takes such
+	// a cell for one that was never set.
 	TrustDamaged bool
 	// TrustMisplaced: a disk shows a record that was written in the place of
 	// another as that other.
