@@ -151,13 +151,21 @@ func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, 
 // for the newer ones may have done so before these held what was in the older
 // one (S1). A put phase goes on: what a member stores durably it has, whenever
 // it did so.
+//
+// It goes by what its own answers reveal, and not by what others that share the
+// config map have learned meanwhile: with the news that a configuration is out
+// comes what its members knew of lives, for the phase that is told (H5).
 func (p *phase) hear(c env.Conversation, req env.Message, s *Standing) (counts, out bool) {
 	if !p.config.Horizon().Behind(s.Horizon) || p.rules.IgnoreNews {
 		return true, false
 	}
-	m := p.known.Map()
+	m := p.config
 	if s.News != nil {
-		m = p.known.Learn(s.News)
+		if all := p.known.Learn(s.News); p.rules.FollowOthers {
+			m = all
+		} else if own, err := m.Merge(s.News.Map); err == nil {
+			m = own
+		}
 	}
 	if m.Horizon().Behind(s.Horizon) {
 		return false, false // it knows of something, and doesn't say what

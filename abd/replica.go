@@ -106,13 +106,13 @@ func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Ou
 // It would go on with the first one when that is out (schedule 30).
 func (r *Replica) admit(asker quorum.Horizon) (env.Message, error) {
 	switch {
+	case asker.Next == 0 && r.standing.Horizon.Next > 1 && !r.rules.ServeTheOutdated:
+		return nil, &env.Refused{Reason: env.ReasonOutdated,
+			Text: "the members have changed, and this version can't follow that"}
 	case !r.member && r.news != nil && asker.Behind(r.standing.Horizon):
 		return &Moved{r.stand(asker)}, nil
 	case !r.member:
 		return nil, &env.Refused{Reason: env.ReasonNotMember, Text: "this node is in no active configuration"}
-	case asker.Next == 0 && r.standing.Horizon.Next > 1 && !r.rules.ServeTheOutdated:
-		return nil, &env.Refused{Reason: env.ReasonOutdated,
-			Text: "the members have changed, and this version can't follow that"}
 	}
 	return nil, nil
 }

@@ -15,6 +15,9 @@ type Rules struct {
 	FastOnNewest bool
 	// IgnoreNews: a phase needs the quorums that it knew of when it began.
 	IgnoreNews bool
+	// FollowOthers: a phase goes by what other operations have learned of
+	// configurations, too.
+	FollowOthers bool
 	// DropInTheMiddle: a get phase goes on without a configuration that is out
 	// meanwhile.
 	DropInTheMiddle bool

@@ -14,13 +14,18 @@ import (
 // scripted are the rules that no seed of these scenarios breaks noticeably;
 // each has a schedule that kills it (package sim/schedule).
 var scripted = map[string]string{
-	"sim.ReuseIDs":       "a client must die in the middle of the first write of two lives running (schedule 2)",
-	"abd.KeepSpares":     "nothing may be late but what was refused: the kernel asks the spares anyway (21-flipped-bits)",
-	"abd.WaitForHolder":  "who alone holds a tag must die between saying so and sending the value (large-value-holder-dies)",
-	"abd.TrustRefusals":  "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
-	"abd.CountForgotten": "an acknowledgement must be on its way, or given, while its node is healed; one seed in a hundred or so (heal-taken-back)",
-	"repair.TrustTags":   "a put must be sent once more to a node between its new life and its healing (heal-value)",
-	"repair.HealOneKey":  "a key must be damaged in its own bytes, which no fault here does (heal-key)",
+	"sim.ReuseIDs":         "a client must die in the middle of the first write of two lives running (schedule 2)",
+	"abd.KeepSpares":       "nothing may be late but what was refused: the kernel asks the spares anyway (21-flipped-bits)",
+	"abd.WaitForHolder":    "who alone holds a tag must die between saying so and sending the value (large-value-holder-dies)",
+	"abd.TrustRefusals":    "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
+	"abd.CountForgotten":   "an acknowledgement must be on its way, or given, while its node is healed; one seed in a hundred or so (heal-taken-back)",
+	"abd.FastOnNewest":     "members don't change here (rambo/testdata/s3-fast-on-newest)",
+	"abd.IgnoreNews":       "members don't change here (8-fixed-point)",
+	"abd.FollowOthers":     "members don't change here (lives-of-another-operation)",
+	"abd.DropInTheMiddle":  "members don't change here (s1-dropped-in-the-middle)",
+	"abd.ServeTheOutdated": "members don't change here (outdated-caller)",
+	"repair.TrustTags":     "a put must be sent once more to a node between its new life and its healing (heal-value)",
+	"repair.HealOneKey":    "a key must be damaged in its own bytes, which no fault here does (heal-key)",
 }
 
 // worldOf returns the scenario whose seeds kill a mutant.

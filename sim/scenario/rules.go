@@ -37,6 +37,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.abd().FastOnNewest }},
 		{"abd.IgnoreNews", "a phase needs the quorums that it knew of when it began",
 			func(m *Mutants) *bool { return &m.abd().IgnoreNews }},
+		{"abd.FollowOthers", "a phase goes by what other operations have learned of configurations, too",
+			func(m *Mutants) *bool { return &m.abd().FollowOthers }},
 		{"abd.DropInTheMiddle", "a get phase goes on without a configuration that is out meanwhile",
 			func(m *Mutants) *bool { return &m.abd().DropInTheMiddle }},
 		{"abd.ServeTheOutdated", "a replica answers who can't hear of configurations",
