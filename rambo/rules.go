@@ -9,8 +9,6 @@ type Rules struct {
 	FenceTooEarly bool
 	// FenceReadQuorum: a read quorum is fenced, and no write quorum.
 	FenceReadQuorum bool
-	// FenceWriteQuorum: a write quorum is fenced, and no read quorum.
-	FenceWriteQuorum bool
 	// ServeUnfenced: a page is given by who doesn't know for whom.
 	ServeUnfenced bool
 	// MergeFromOne: a member has merged when one other has given its pages.

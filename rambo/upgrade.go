@@ -73,9 +73,11 @@ func (u upgrade) retire(e env.Env, lives []abd.LifeOf) error {
 var errFew = errors.New("too many members refuse")
 
 // fence asks all members of the old configuration to learn of the next, until
-// those that durably have contain a read and a write quorum (R4.2): the read
-// quorum meets every put that counts on the old configuration alone, and the
-// write quorum every get. It returns all lives that they know (H5).
+// those that durably have contain a read and a write quorum (R4.2). The write
+// quorum meets every get that counts on the old configuration alone. The read
+// quorum meets every put that does. It need not be complete before the pages of
+// the merge are there, since those come from fenced members only (R4.3); but
+// without it there would be none. It returns all lives that they know (H5).
 func (u upgrade) fence(e env.Env) (lives []abd.LifeOf, err error) {
 	in := quorum.Configurations{u.old}
 	var fenced, refused quorum.Tally
@@ -98,7 +100,7 @@ func (u upgrade) fence(e env.Env) (lives []abd.LifeOf, err error) {
 				s = s.With(l.Node, l.Life)
 			}
 		}
-		return (fenced.HasRead() || u.Rules.FenceWriteQuorum) && (fenced.HasWrite() || u.Rules.FenceReadQuorum)
+		return fenced.HasRead() && (fenced.HasWrite() || u.Rules.FenceReadQuorum)
 	})
 	switch {
 	case err != nil:

@@ -24,21 +24,23 @@ import (
 //	carry a          a waits until enough members have merged, and asks them to
 //	retire a         a marks the next one as installed, with the lives that its
 //	                 last fence has brought
+//	upgrade a        fence, carry and retire, each when the one before is done
 //	gossip a b       a and b exchange what they know
 //	map a            prints a's config map as it is on its disk
 func Rambo(r *Run) Table {
 	s := &reconfigurations{Run: r, lives: make(map[quorum.NodeID][]abd.LifeOf)}
 	return Table{
 		Operations: map[string]sim.Operation{
-			"decide": s.decide,
-			"fence":  s.fence,
-			"merge":  s.merge,
-			"carry":  s.carry,
-			"retire": s.retire,
-			"gossip": s.gossip,
+			"decide":  s.decide,
+			"fence":   s.fence,
+			"merge":   s.merge,
+			"carry":   s.carry,
+			"retire":  s.retire,
+			"upgrade": s.upgrade,
+			"gossip":  s.gossip,
 		},
 		Commands: map[string]func([]string) (string, error){"map": s.print},
-		Describe: describeRambo,
+		Describe: s.describe,
 	}
 }
 
@@ -107,6 +109,18 @@ func (s *reconfigurations) retire(node quorum.NodeID, e env.Env, _ []string) (st
 	return "", s.tasks().Retire(e, s.lives[node])
 }
 
+// upgrade is "upgrade a".
+func (s *reconfigurations) upgrade(_ quorum.NodeID, e env.Env, _ []string) (string, error) {
+	lives, err := s.tasks().Fence(e)
+	if err != nil {
+		return "", err
+	}
+	if err := s.tasks().Carry(e); err != nil {
+		return "", err
+	}
+	return "", s.tasks().Retire(e, lives)
+}
+
 // gossip is "gossip a b".
 func (s *reconfigurations) gossip(_ quorum.NodeID, e env.Env, args []string) (string, error) {
 	if len(args) != 1 {
@@ -120,19 +134,23 @@ func (s *reconfigurations) print(args []string) (string, error) {
 	if len(args) != 1 {
 		return "", errors.New("want a node")
 	}
-	p := s.Script.World.Process(quorum.NodeID(args[0]))
-	if p == nil || p.Disk() == nil {
-		return "", fmt.Errorf("%s is no node", args[0])
-	}
-	m, err := rambo.MapOf(p.Disk())
+	m, err := s.mapOn(quorum.NodeID(args[0]))
 	if err != nil {
 		return "", err
 	}
 	return m.String(), nil
 }
 
-// describeRambo puts messages into words.
-func describeRambo(m env.Message) string {
+// describe puts messages into words. To those of registers it adds what they
+// reveal of configurations.
+func (s *reconfigurations) describe(m env.Message) string {
+	standing := func(a *abd.Standing) string {
+		if a.News == nil {
+			return ""
+		}
+		h := a.News.Map.Horizon()
+		return fmt.Sprintf("%s knows %d-%d", s.Script.World.Describe(m), h.Installed, h.Next-1)
+	}
 	knows := func(k *rambo.Knowledge) string {
 		text := " knows nothing"
 		if k.News != nil {
@@ -145,6 +163,14 @@ func describeRambo(m env.Message) string {
 		return text
 	}
 	switch m := m.(type) {
+	case *abd.GetAck:
+		return standing(&m.Standing)
+	case *abd.PutAck:
+		return standing(&m.Standing)
+	case *abd.Page:
+		return standing(&m.Standing)
+	case *abd.Moved:
+		return standing(&m.Standing)
 	case *rambo.Gossip:
 		return "gossip" + knows(&m.Knowledge)
 	case *rambo.Gossiped:

@@ -23,10 +23,13 @@ import (
 //	list p prefix n  all pages of n keys
 //	retry p          the last write that p began once more, under its handle
 //	work p k n       n operations one after the other, every second a write
+//	outdated p       from now on p is of a version that knows nothing of other
+//	                 configurations than its own: it says nothing of them, and
+//	                 what answers say it doesn't see
 //	inline 4         from now on values of more bytes are sent by one member
 //	permutations     see the method
 func Registers(r *Run) Table {
-	s := &registers{Run: r, last: make(map[quorum.NodeID]*attempt)}
+	s := &registers{Run: r, last: make(map[quorum.NodeID]*attempt), outdated: make(map[quorum.NodeID]bool)}
 	return Table{
 		Operations: map[string]sim.Operation{
 			"write":  s.write,
@@ -38,6 +41,7 @@ func Registers(r *Run) Table {
 		},
 		Commands: map[string]func([]string) (string, error){
 			"inline":       s.setInline,
+			"outdated":     s.outdate,
 			"permutations": s.permutations,
 		},
 	}
@@ -45,8 +49,9 @@ func Registers(r *Run) Table {
 
 type registers struct {
 	*Run
-	inline int
-	last   map[quorum.NodeID]*attempt
+	inline   int
+	last     map[quorum.NodeID]*attempt
+	outdated map[quorum.NodeID]bool
 }
 
 // attempt is the last write that a client began, which it may try again.
@@ -58,6 +63,53 @@ type attempt struct {
 // of returns the registers as a process reaches them.
 func (s *registers) of(process quorum.NodeID) *abd.Registers {
 	return &abd.Registers{Known: s.Known(process), MaxValue: abd.DefaultMaxValue, Inline: s.inline, Rules: s.Rules.ABD}
+}
+
+// outdate is "outdated p".
+func (s *registers) outdate(processes []string) (string, error) {
+	for _, p := range processes {
+		s.outdated[quorum.NodeID(p)] = true
+	}
+	return "", nil
+}
+
+// within returns the registers as a process reaches them, and the Env in which
+// its operations run.
+func (s *registers) within(process quorum.NodeID, e env.Env) (*abd.Registers, env.Env) {
+	r := s.of(process)
+	if s.outdated[process] {
+		r.Rules.IgnoreNews = true
+		e = mute{e}
+	}
+	return r, e
+}
+
+// mute is the Env of an outdated process: what it asks says nothing of
+// configurations.
+type mute struct{ env.Env }
+
+// AskSome is that of the Env, but for what is asked.
+func (m mute) AskSome(first, spare []quorum.NodeID, req env.Message, each func(env.Conversation, quorum.NodeID, env.Message) bool) error {
+	switch r := req.(type) {
+	case *abd.Get:
+		silent := *r
+		silent.Horizon = quorum.Horizon{}
+		req = &silent
+	case *abd.Put:
+		silent := *r
+		silent.Horizon = quorum.Horizon{}
+		req = &silent
+	case *abd.List:
+		silent := *r
+		silent.Horizon = quorum.Horizon{}
+		req = &silent
+	}
+	return m.Env.AskSome(first, spare, req, each)
+}
+
+// Go is that of the Env, for a task that is as outdated.
+func (m mute) Go(name string, f func(env.Env) error) env.Task {
+	return m.Env.Go(name, func(e env.Env) error { return f(mute{e}) })
 }
 
 // began, and ended with the value that was found, if any, write down an
@@ -112,7 +164,8 @@ func (s *registers) retry(process quorum.NodeID, e env.Env, _ []string) (string,
 func (s *registers) try(process quorum.NodeID, e env.Env, a *attempt) (string, error) {
 	var err error
 	began := e.Now()
-	a.op, err = s.of(process).Write(e, a.op)
+	r, in := s.within(process, e)
+	a.op, err = r.Write(in, a.op)
 	s.Took(e.Now() - began)
 	if err != nil {
 		if q, ok := errors.AsType[*abd.QuorumError](err); ok {
@@ -135,7 +188,8 @@ func (s *registers) read(process quorum.NodeID, e env.Env, args []string) (strin
 	}
 	at := s.began(process, history.Read, args[0], "")
 	began := e.Now()
-	r, err := s.of(process).Read(e, abd.Key(args[0]))
+	registers, in := s.within(process, e)
+	r, err := registers.Read(in, abd.Key(args[0]))
 	s.Took(e.Now() - began)
 	if err != nil {
 		return "", err
@@ -165,9 +219,10 @@ func (s *registers) list(process quorum.NodeID, e env.Env, args []string) (strin
 	}
 	var listed []string
 	after, more := abd.Key(""), true
+	r, in := s.within(process, e)
 	for more {
 		var page []abd.Listed
-		page, after, more, err = s.of(process).List(e, abd.Key(args[0]), after, limit)
+		page, after, more, err = r.List(in, abd.Key(args[0]), after, limit)
 		if err != nil {
 			return "", err
 		}

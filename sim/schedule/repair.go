@@ -12,15 +12,18 @@ import (
 // Repair are the tasks of package repair, each once and on the node that is
 // named first:
 //
-//	heal a           it heals the damage at one place
+//	heal a           it heals the damage at one place, over the configurations
+//	                 that it knows
 //	pull a b         it takes from b what it has missed
 func Repair(r *Run) Table {
-	tasks := func(node quorum.NodeID) repair.Tasks {
-		return repair.Tasks{Configurations: r.Active(node), Rules: r.Rules.Repair}
-	}
 	return Table{Operations: map[string]sim.Operation{
 		"heal": func(node quorum.NodeID, e env.Env, _ []string) (string, error) {
-			healed, err := tasks(node).HealGap(e)
+			m, err := r.mapOn(node)
+			if err != nil {
+				return "", err
+			}
+			tasks := repair.Tasks{Configurations: m.Active(), Horizon: m.Horizon(), Rules: r.Rules.Repair}
+			healed, err := tasks.HealGap(e)
 			if err == nil && !healed {
 				return "nothing to heal", nil
 			}
@@ -30,7 +33,7 @@ func Repair(r *Run) Table {
 			if len(args) != 1 {
 				return "", errors.New("want the node to pull from")
 			}
-			return "", tasks(node).Pass(e, quorum.NodeID(args[0]))
+			return "", repair.Tasks{Rules: r.Rules.Repair}.Pass(e, quorum.NodeID(args[0]))
 		},
 	}}
 }

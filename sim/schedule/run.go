@@ -60,9 +60,9 @@ type Run struct {
 	active         quorum.Configurations // on all processes but
 	activeOn       map[quorum.NodeID]quorum.Configurations
 	known          map[quorum.NodeID]*rambo.CMap // by those who have run operations
-	slowest        time.Duration // operation
-	broken         string        // what is wrong beside the history
-	again          []*Run        // to close
+	slowest        time.Duration                 // operation
+	broken         string                        // what is wrong beside the history
+	again          []*Run                        // to close
 }
 
 // named is a configuration and the name that the schedule calls it by.
@@ -243,6 +243,15 @@ func (r *Run) Known(process quorum.NodeID) abd.Known {
 	}
 	r.known[process] = rambo.NewCMap(m)
 	return r.known[process]
+}
+
+// mapOn returns the config map that a node has on its disk.
+func (r *Run) mapOn(node quorum.NodeID) (*quorum.Map, error) {
+	p := r.Script.World.Process(node)
+	if p == nil || p.Disk() == nil {
+		return nil, fmt.Errorf("%s is no node", node)
+	}
+	return rambo.MapOf(p.Disk())
 }
 
 // Configuration returns the configuration of that name, nil if there is none.
