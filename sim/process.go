@@ -155,6 +155,7 @@ func (p *Process) Restart() error {
 		return fmt.Errorf("sim: boot %s: %w", p.id, err)
 	}
 	p.stepper = stepper
+	p.commit() // what it has noted for the first time
 	p.w.back(p)
 	if t, ok := stepper.(Tasked); ok {
 		for _, task := range t.Tasks() {
