@@ -178,7 +178,7 @@ func (r *Replica) dispatch(m env.Message) (env.Message, env.Position, error) {
 	case *Install:
 		return r.install(m)
 	case *know:
-		return &known{r.knowledge(), r.merged}, max(r.known(), r.mergedAt), nil
+		return &known{r.knowledge(), r.merged}, max(r.known(), r.hasMerged()), nil
 	case *have:
 		items, more, err := r.repair.Stock(m.After)
 		return &stock{items, more}, 0, err
@@ -301,7 +301,7 @@ func (r *Replica) install(m *Install) (env.Message, env.Position, error) {
 	c, active := r.Map().Find(m.Index)
 	switch {
 	case h.Installed >= m.Index || r.has(m.Index):
-		return &Installed{m.Index}, max(r.known(), r.mergedAt), nil
+		return &Installed{m.Index}, max(r.known(), r.hasMerged()), nil
 	case !active || h.Installed+1 != m.Index && !r.cfg.Rules.FenceTooEarly:
 		return nil, 0, &env.Refused{Reason: env.ReasonBadRequest, Text: fmt.Sprintf("configuration %d isn't the one to be installed next", m.Index)}
 	}
@@ -309,6 +309,15 @@ func (r *Replica) install(m *Install) (env.Message, env.Position, error) {
 		return nil, 0, &env.Refused{Reason: env.ReasonNotMember, Text: fmt.Sprintf("this node is no member of configuration %d", m.Index)}
 	}
 	return m, r.known(), nil
+}
+
+// hasMerged is the position of the record that says how far the node has merged,
+// and behind what it merged: who relies on that must not see it forgotten.
+func (r *Replica) hasMerged() env.Position {
+	if r.cfg.Rules.MergedUnsaved {
+		return 0
+	}
+	return r.mergedAt
 }
 
 // has reports whether the node has merged all for a configuration.
@@ -333,7 +342,7 @@ func (r *Replica) take(m *take) (env.Message, env.Position, error) {
 	if err := r.noteMerged(next); err != nil {
 		return nil, 0, err
 	}
-	return &taken{}, r.mergedAt, nil
+	return &taken{}, r.hasMerged(), nil
 }
 
 // retire marks a configuration as installed: those before it are out of all

@@ -15,6 +15,8 @@ type Rules struct {
 	MergeFromOne bool
 	// MergeWriteQuorum: it has when a write quorum has.
 	MergeWriteQuorum bool
+	// MergedUnsaved: a member says that it has merged before that is durable.
+	MergedUnsaved bool
 	// InstallTooFew: a configuration is installed when one member has merged.
 	InstallTooFew bool
 	// StayersHaveAll: members that stay are taken for such that have merged.

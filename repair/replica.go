@@ -244,7 +244,8 @@ func (r *Replica) merge(m *merge) (env.Message, env.Position, error) {
 
 // Take stores those records that are larger than the node's own, and returns
 // how many they were and how many bytes. An error wraps abd.ErrDamaged if the
-// node abstains on one of them, and else what the store said.
+// node abstains on one of them, is a *abd.SizeError or an *env.Refused if one
+// can't be stored, and else what the store said.
 func (r *Replica) Take(entries []Entry) (stored, bytes int64, err error) {
 	stored, bytes, _, err = r.take(entries, false)
 	return stored, bytes, err
@@ -252,8 +253,12 @@ func (r *Replica) Take(entries []Entry) (stored, bytes int64, err error) {
 
 func (r *Replica) take(entries []Entry, skip bool) (stored, bytes int64, after env.Position, err error) {
 	for _, e := range entries {
-		if err := (&abd.Put{Key: e.Key, Record: e.Record}).Check(r.maxValue); err != nil {
+		err := (&abd.Put{Key: e.Key, Record: e.Record}).Check(r.maxValue)
+		switch {
+		case err != nil && skip:
 			continue // whoever sent it is mistaken, and the rest may be good
+		case err != nil:
+			return stored, bytes, after, err // to leave it out would say that it is there
 		}
 		old, _, err := r.seen.Load(e.Key, false)
 		if skip && errors.Is(err, abd.ErrDamaged) {

@@ -18,7 +18,7 @@ func TestShrink(t *testing.T) {
 	}{
 		{"abd.NoWriteBack", 0, 2, 12},
 		{"sim.BootEmpty", 7, 2, 4},
-		{"abd.TimeoutIsFailure", 13, 6, 8},
+		{"abd.TimeoutIsFailure", 13, 6, 10},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
