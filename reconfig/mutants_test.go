@@ -17,7 +17,9 @@ import (
 // unitMutants are killed by a few steps: each returns what is wrong.
 var unitMutants = map[string]func(*testing.T, reconfig.Rules) string{
 	"TolerateNothing": func(t *testing.T, rules reconfig.Rules) string {
-		_, err := reconfig.Proposal{Members: []quorum.NodeID{"a", "b"}}.Target(configuration(t, 0, "majority", "a"), rules)
+		f := newFixture(t, sim.Config{}, rules, configuration(t, 0, "majority", "a"))
+		f.AddClient("p")
+		_, err := f.recon(f.proposer(), "p", "a", "b")
 		if _, ok := errors.AsType[*reconfig.FragileError](err); !ok {
 			return "two members that tolerate no death are proposed"
 		}

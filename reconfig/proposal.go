@@ -20,7 +20,11 @@ type Proposal struct {
 // more of those than now. So the one member of a cluster can be replaced by
 // another; to grow from one member to two must be forced, because then either's
 // death stops the cluster; and to three it needn't.
-func (p Proposal) Target(present *quorum.Configuration, rules Rules) (*quorum.Configuration, error) {
+func (p Proposal) Target(present *quorum.Configuration) (*quorum.Configuration, error) {
+	return p.target(present, Rules{})
+}
+
+func (p Proposal) target(present *quorum.Configuration, rules Rules) (*quorum.Configuration, error) {
 	target, err := quorum.NewConfiguration(present.Index()+1, p.Members, p.System)
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func TestWhatIsRefused(t *testing.T) {
 		if p.System, err = quorum.ParseSystem(to[0]); err != nil {
 			t.Fatal(err)
 		}
-		target, err := p.Target(present, reconfig.Rules{})
+		_, err = p.Target(present)
 		fragile, is := errors.AsType[*reconfig.FragileError](err)
 		if is != c.fragile || !is && err != nil {
 			t.Errorf("%s to %s: %v, want refused: %v", c.from, c.to, err, c.fragile)
@@ -59,7 +59,7 @@ func TestWhatIsRefused(t *testing.T) {
 			t.Errorf("%s to %s: %v", c.from, c.to, err)
 		}
 		p.Force = true
-		if target, err = p.Target(present, reconfig.Rules{}); err != nil || target.Index() != 5 {
+		if target, err := p.Target(present); err != nil || target.Index() != 5 {
 			t.Errorf("%s to %s, forced: %v, %v", c.from, c.to, target, err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestWhatIsRefused(t *testing.T) {
 		{Members: []quorum.NodeID{"a", "a"}, Force: true},
 		{Members: []quorum.NodeID{"a", "b", "c"}, System: quorum.System{Kind: quorum.Threshold, Get: 1, Put: 1}, Force: true},
 	} {
-		if target, err := p.Target(present, reconfig.Rules{}); err == nil {
+		if target, err := p.Target(present); err == nil {
 			t.Errorf("%+v: %v", p, target)
 		}
 	}

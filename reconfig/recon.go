@@ -45,7 +45,7 @@ type Decision struct {
 // decided yet.
 func (p *Proposer) Recon(e env.Env, proposal Proposal) (Decision, error) {
 	m := p.Known.Map()
-	target, err := proposal.Target(m.Installed(), p.Rules)
+	target, err := proposal.target(m.Installed(), p.Rules)
 	if err != nil {
 		return Decision{}, err
 	}

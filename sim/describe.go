@@ -7,6 +7,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/synod"
 	"atoll/tags"
 )
 
@@ -50,6 +51,19 @@ func (w *World) Describe(m env.Message) string {
 		return b.String()
 	case *env.Refused:
 		return fmt.Sprintf("refused %v", m)
+	case *synod.Prepare:
+		return "prepare " + w.BallotText(m.Ballot)
+	case *synod.Promise:
+		if m.Accepted.IsZero() {
+			return "promise " + w.BallotText(m.Ballot)
+		}
+		return fmt.Sprintf("promise %s, accepted under %s was %q", w.BallotText(m.Ballot), w.BallotText(m.Accepted.Ballot), m.Accepted.Value)
+	case *synod.Accept:
+		return fmt.Sprintf("accept %s %q", w.BallotText(m.Ballot), m.Value)
+	case *synod.Accepted:
+		return "accepted " + w.BallotText(m.Ballot)
+	case *synod.Rejected:
+		return fmt.Sprintf("rejected %s, promised %s", w.BallotText(m.Ballot), w.BallotText(m.Promised))
 	}
 	name := fmt.Sprintf("%T", m)
 	return strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
@@ -85,6 +99,19 @@ func (w *World) TagText(t tags.Tag) string {
 	text := fmt.Sprintf("%d@%s", t.Seq, w.idText(t.PID))
 	if t.RMW > 0 {
 		text += fmt.Sprintf("+%d", t.RMW)
+	}
+	return text
+}
+
+// BallotText returns a ballot as "round@p.n", as TagText does, with "k:" in front
+// if it is of a later configuration than 0.
+func (w *World) BallotText(b synod.Ballot) string {
+	if b.IsZero() {
+		return "0"
+	}
+	text := fmt.Sprintf("%d@%s", b.Round, w.idText(b.ID))
+	if b.Index > 0 {
+		text = fmt.Sprintf("%d:%s", b.Index, text)
 	}
 	return text
 }

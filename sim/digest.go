@@ -5,6 +5,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/synod"
 	"atoll/tags"
 )
 
@@ -27,8 +28,22 @@ func (w *World) digest(m env.Message) uint64 {
 		for _, item := range m.Items {
 			h = foldTag(foldString(h, string(item.Key)), item.Tag)
 		}
+	case *synod.Prepare:
+		h = foldBallot(foldString(h, string(m.Instance)), m.Ballot)
+	case *synod.Promise:
+		h = foldBallot(foldBallot(h, m.Ballot), m.Accepted.Ballot)
+	case *synod.Accept:
+		h = foldBallot(foldString(h, string(m.Instance)), m.Ballot)
+	case *synod.Accepted:
+		h = foldBallot(h, m.Ballot)
+	case *synod.Rejected:
+		h = foldBallot(foldBallot(h, m.Ballot), m.Promised)
 	}
 	return h
+}
+
+func foldBallot(h uint64, b synod.Ballot) uint64 {
+	return foldTag(fold(h, uint64(b.Index)), tags.Tag{Seq: tags.Seq(b.Round), PID: b.ID})
 }
 
 func foldTag(h uint64, t tags.Tag) uint64 {

@@ -15,7 +15,6 @@ import (
 	"atoll/quorum"
 	"atoll/sim"
 	"atoll/synod"
-	"atoll/tags"
 )
 
 // The schedules in testdata break wrong implementations. Each is a transcript
@@ -126,7 +125,6 @@ func (s *schedule) cluster(system string) string {
 			return o, nil
 		},
 		Operations: map[string]sim.Operation{"propose": s.propose, "learn": s.learn},
-		Describe:   s.describe,
 	})
 	s.t.Cleanup(s.script.World.Close)
 	return s.script.Do("node a b c")
@@ -210,30 +208,4 @@ func (s *schedule) judge() string {
 		}
 	}
 	return s.twin.judge(s.proposed, s.results)
-}
-
-// describe puts a message into words.
-func (s *schedule) describe(m env.Message) string {
-	b := func(b synod.Ballot) string {
-		if b.IsZero() {
-			return "0"
-		}
-		return s.script.World.TagText(tags.Tag{Seq: tags.Seq(b.Round), PID: b.ID})
-	}
-	switch m := m.(type) {
-	case *synod.Prepare:
-		return "prepare " + b(m.Ballot)
-	case *synod.Promise:
-		if m.Accepted.IsZero() {
-			return "promise " + b(m.Ballot)
-		}
-		return fmt.Sprintf("promise %s, %s was accepted under %s", b(m.Ballot), m.Accepted.Value, b(m.Accepted.Ballot))
-	case *synod.Accept:
-		return fmt.Sprintf("accept %s %s", b(m.Ballot), m.Value)
-	case *synod.Accepted:
-		return "accepted " + b(m.Ballot)
-	case *synod.Rejected:
-		return fmt.Sprintf("rejected %s, promised %s", b(m.Ballot), b(m.Promised))
-	}
-	return s.script.World.Describe(m)
 }
