@@ -2,8 +2,10 @@ package synod_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 	"testing"
@@ -206,23 +208,37 @@ func TestAStoreThatCant(t *testing.T) {
 	}
 }
 
-// FuzzRecord: whatever stands in the place of a record, the acceptor answers, and
-// votes only on what it wrote itself.
+// FuzzRecord: whatever stands in the place of a record, with or without the
+// checksum that belongs to it, the acceptor answers, and by what the record says
+// or not at all.
 func FuzzRecord(f *testing.F) {
 	m := newMemory()
 	if _, err := synod.NewAcceptor(m, &guard{}, synod.Rules{}).Step(caller, accept(ballot(3, 1), "x"), nil); err != nil {
 		f.Fatal(err)
 	}
-	f.Add(m.records[instance])
+	whole := m.records[instance]
+	f.Add(whole)
+	f.Add(whole[:len(whole)-4])
 	f.Add([]byte{1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		m := newMemory()
-		m.records[instance] = b
-		a := synod.NewAcceptor(m, &guard{}, synod.Rules{})
-		r, _, err := a.Record(instance)
-		answer := step(t, a, prepare(ballot(1<<63, 1))).Message
-		if _, refused := answer.(*env.Refused); refused != (err != nil) {
-			t.Fatalf("the record is %+v, %v, and the answer %s", r, err, text(answer))
+		for _, record := range [][]byte{b, binary.BigEndian.AppendUint32(slices.Clone(b), crc32.ChecksumIEEE(b))} {
+			m := newMemory()
+			m.records[instance] = record
+			a := synod.NewAcceptor(m, &guard{}, synod.Rules{})
+			r, _, err := a.Record(instance)
+			with := ballot(1<<63, 1)
+			var want string
+			switch {
+			case err != nil:
+				want = "damaged record"
+			case with.Less(r.Promised) || with.Less(r.Accepted.Ballot):
+				want = "rejected"
+			default:
+				want = "promise"
+			}
+			if got := text(step(t, a, prepare(with)).Message); !strings.HasPrefix(got, want) {
+				t.Fatalf("the record is %+v, %v, and the answer %s", r, err, got)
+			}
 		}
 	})
 }
