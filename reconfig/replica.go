@@ -17,9 +17,10 @@ type Config struct {
 	// Facts returns what the node says of itself. Its Node is set to Self.
 	Facts func() Facts
 	// Learn, when set, takes what a Ready tells of configurations that the node
-	// doesn't know yet, and calls Stand with what it then knows. It tells nothing
-	// of lives: so it may teach a node what was decided, not what is installed
-	// (H5).
+	// doesn't know yet. What it then knows is set by Stand, at once or after the
+	// step: then who asks is told that the node lags, and asks again. A Ready tells
+	// nothing of lives: so it may teach a node what was decided, not what is
+	// installed (H5).
 	Learn func(*quorum.News) error
 	Rules Rules
 	Synod synod.Rules
@@ -35,6 +36,10 @@ type Replica struct {
 	news    *quorum.News // nil: the node knows of no configuration
 	newsAt  env.Position // of the record that says so
 	emptied quorum.ConfigIndex
+
+	notes   []*quorum.Configuration // that stand at notesAt
+	notesAt env.Position
+	read    bool // they were, in this life
 }
 
 // NewReplica returns a replica over the cells of a node's store.
@@ -170,8 +175,7 @@ func (r *Replica) unready(c *quorum.Configuration) string {
 // note adds a configuration to the node's notes, and returns the position that
 // they stand at.
 func (r *Replica) note(c *quorum.Configuration) (env.Position, error) {
-	value, at := r.cells.Cell(cellNotes)
-	notes := slices.DeleteFunc(decodeNotes(value), func(o *quorum.Configuration) bool { return o.Index() != c.Index() })
+	notes, at := r.noted(c.Index())
 	switch {
 	case slices.ContainsFunc(notes, c.Equal):
 		return at, nil
@@ -180,7 +184,7 @@ func (r *Replica) note(c *quorum.Configuration) (env.Position, error) {
 	}
 	notes = append(notes, c)
 	for {
-		value = encodeNotes(notes)
+		value := encodeNotes(notes)
 		if len(notes) <= MaxNotes && len(value) <= maxNotesBytes || len(notes) == 1 {
 			return r.cells.SetCell(cellNotes, value)
 		}
@@ -188,21 +192,36 @@ func (r *Replica) note(c *quorum.Configuration) (env.Position, error) {
 	}
 }
 
+// noted returns the notes of an index, and the position that they stand at. The
+// caller may change the result.
+func (r *Replica) noted(k quorum.ConfigIndex) ([]*quorum.Configuration, env.Position) {
+	value, at := r.cells.Cell(cellNotes)
+	if !r.read || at != r.notesAt {
+		r.notes, r.notesAt, r.read = decodeNotes(value), at, true
+	}
+	var notes []*quorum.Configuration
+	for _, c := range r.notes {
+		if c.Index() == k {
+			notes = append(notes, c)
+		}
+	}
+	return notes, at
+}
+
 // Named reports whether the node has noted that a configuration of the next index
 // names it. Who has learned that this one is decided may ask it, before the
 // node itself has heard so.
 func (r *Replica) Named() bool {
-	value, _ := r.cells.Cell(cellNotes)
-	next := r.horizon().Next
-	return slices.ContainsFunc(decodeNotes(value), func(c *quorum.Configuration) bool { return c.Index() == next })
+	notes, _ := r.noted(r.horizon().Next)
+	return len(notes) > 0
 }
 
 // pending says what the node knows of proposals.
 func (r *Replica) pending(m *Inquire) (env.Message, env.Position, error) {
 	told, at := guard{r}.Tell(m.Horizon)
 	answer := &Pending{Index: told.Horizon.Next, Told: told}
-	value, noted := r.cells.Cell(cellNotes)
-	answer.Ready = slices.DeleteFunc(decodeNotes(value), func(c *quorum.Configuration) bool { return c.Index() != answer.Index })
+	notes, noted := r.noted(answer.Index)
+	answer.Ready = notes
 	if answer.Index == 0 {
 		return answer, max(at, noted), nil
 	}

@@ -109,14 +109,18 @@ func TestReady(t *testing.T) {
 		t.Errorf("%d records were written, want one for each configuration", appended)
 	}
 	want := "index 5, promised 0, ready for 5: majority of b c d, ready for 5: majority of d"
-	r.Stand(news(t, c4), 0)
+	if r.Stand(news(t, c4), 0); !r.Named() {
+		t.Error("it was ready, and isn't named")
+	}
 	if out := step(t, r, &reconfig.Inquire{}); text(out.Message) != want || out.After != 2 {
 		t.Errorf("pending: %s after %d, want %s", text(out.Message), out.After, want)
 	}
 	if out := step(t, r, ask(c5)); out.After != 2 {
 		t.Errorf("ready once more, after %d: it must wait for the notes", out.After)
 	}
-	r.Stand(news(t, c4, c5), 0)
+	if r.Stand(news(t, c4, c5), 0); r.Named() {
+		t.Error("it was ready for an index that is decided, and is named for the next")
+	}
 	if got := text(step(t, r, ask(configuration(t, 6, "majority", "d"))).Message); got != "unready: configuration 5 isn't installed here yet" {
 		t.Errorf("during an upgrade: %s", got)
 	}
