@@ -147,7 +147,7 @@ func samples() []sample {
 		{"attested", 8, &repair.Attested{Records: repair.Records{Entries: []repair.Entry{{Key: "b", Record: abd.Record{Tag: tag}}}}}},
 
 		{"prepare", 9, &synod.Prepare{Instance: "recon/4", Ballot: ballot, Horizon: horizon}},
-		{"prepare, any bytes", 9, &synod.Prepare{Instance: synod.Instance("key/" + anyBytes)}},
+		{"prepare by nobody", 9, &synod.Prepare{Instance: "recon/18446744073709551615"}},
 		{"promise", 9, &synod.Promise{Ballot: ballot, Accepted: synod.Vote{Ballot: ballot, Value: []byte("value")}, Told: told}},
 		{"promise, nothing accepted", 9, &synod.Promise{Ballot: ballot}},
 		{"accept", 9, &synod.Accept{Instance: "recon/4", Ballot: ballot, Value: []byte{0, 0xff}, Horizon: horizon}},
