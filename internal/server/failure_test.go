@@ -55,16 +55,16 @@ func TestNothingLeavesBeforeItIsDurable(t *testing.T) {
 	if ack, ok := p.ask(&abd.Get{Key: "other"}).(*abd.GetAck); !ok || !ack.Record.Tag.IsZero() {
 		t.Errorf("other holds %+v", ack)
 	}
-	if s, ok := p.ask(&replica.StatusQuery{}).(*replica.Status); !ok || s.Durable != 0 || s.Appended != 2 {
-		t.Errorf("status: %+v, want 2 records of which none is durable", s)
+	if s, ok := p.ask(&replica.StatusQuery{}).(*replica.Status); !ok || s.Durable != disk.noted || s.Appended != disk.noted+2 {
+		t.Errorf("status: %+v, want 2 records of which none is durable, behind %d", s, disk.noted)
 	}
 	disk.result <- nil
 	for _, conversation := range waiting {
 		p.receive(conversation)
 	}
 	receive(t, disk.began)
-	if s, ok := p.ask(&replica.StatusQuery{}).(*replica.Status); !ok || s.Durable != 1 || s.Appended != 2 {
-		t.Errorf("status: %+v, want 2 records of which one is durable", s)
+	if s, ok := p.ask(&replica.StatusQuery{}).(*replica.Status); !ok || s.Durable != disk.noted+1 || s.Appended != disk.noted+2 {
+		t.Errorf("status: %+v, want 2 records of which one is durable, behind %d", s, disk.noted)
 	}
 	disk.result <- nil
 	p.receive(later)

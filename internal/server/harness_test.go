@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -332,6 +333,8 @@ var errDisk = errors.New("the disk is broken")
 // slowDisk is a disk whose commits write what has gathered, and then last until
 // the test lets them end.
 type slowDisk struct {
+	first atomic.Bool  // commit has ended
+	noted env.Position // with it
 	server.Disk
 	began  chan struct{} // has a token for each commit that has begun
 	result chan error    // ends a commit, with this error
@@ -343,6 +346,10 @@ func newSlowDisk(d server.Disk) *slowDisk {
 
 func (d *slowDisk) Commit() (env.Position, error) {
 	durable, err := d.Disk.Commit()
+	if d.first.CompareAndSwap(false, true) {
+		d.noted = durable
+		return durable, err // of what the node notes when it starts
+	}
 	d.began <- struct{}{}
 	return durable, errors.Join(err, <-d.result)
 }
