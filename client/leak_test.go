@@ -143,12 +143,22 @@ func running(names ...string) string {
 	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
 		for _, name := range names {
 			// The nodes' own tasks have callers, too, and are no operation.
-			if strings.Contains(stack, name) && !strings.Contains(stack, "atoll/repair.Tasks") {
+			if strings.Contains(stack, name) && !ofNode(stack) {
 				return stack
 			}
 		}
 	}
 	return ""
+}
+
+// ofNode reports whether a stack is that of a node's own task.
+func ofNode(stack string) bool {
+	for _, name := range []string{"atoll/repair.Tasks", "atoll/rambo.Tasks", "atoll/rambo.upgrade", "atoll/rambo.merger", "atoll/replica.(*Node)"} {
+		if strings.Contains(stack, name) {
+			return true
+		}
+	}
+	return false
 }
 
 // openFake is a client of a node that describes itself, and says nothing else
