@@ -133,7 +133,7 @@ func (r *Replica) Fenced() bool { return len(r.Map().Active()) > 1 }
 // that the node's store is broken and the node must stop.
 func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
 	before, merged := r.Map(), r.merged
-	answer, after, err := r.dispatch(m)
+	answer, after, err := r.dispatch(from.Node, m)
 	if err != nil {
 		refused := abd.Refusal(err)
 		if refused == nil {
@@ -165,18 +165,18 @@ func (r *Replica) Notify(before *quorum.Map, out []env.Out) []env.Out {
 }
 
 // dispatch returns the answer, or m itself if a task will answer.
-func (r *Replica) dispatch(m env.Message) (env.Message, env.Position, error) {
+func (r *Replica) dispatch(from quorum.NodeID, m env.Message) (env.Message, env.Position, error) {
 	switch m := m.(type) {
 	case *Gossip:
-		err := r.learn(m.Knowledge)
+		err := r.learn(from, m.Knowledge)
 		return &Gossiped{r.knowledge()}, r.known(), err
 	case *Announce:
 		err := r.Learn(m.News)
 		return &Announced{r.Map().Horizon()}, r.known(), err
 	case *Fence:
-		return r.fence(m)
+		return r.fence(from, m)
 	case *Install:
-		return r.install(m)
+		return r.install(from, m)
 	case *know:
 		return &known{r.knowledge(), r.merged}, max(r.known(), r.hasMerged()), nil
 	case *have:
@@ -215,7 +215,7 @@ func (r *Replica) knowledge() Knowledge {
 // learn takes in what another node knows. Lives and the map are one group of
 // records: whoever knows that a configuration is installed knows the lives that
 // came with it (H5).
-func (r *Replica) learn(k Knowledge) error {
+func (r *Replica) learn(from quorum.NodeID, k Knowledge) error {
 	if err := r.repair.Learn(k.Lives); err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (r *Replica) learn(k Knowledge) error {
 		}
 		return m.ID == r.cfg.Own.ID
 	})
-	if err := r.note(k.News.Map, members); err != nil {
+	if err := r.noteFrom(from, k.News.Map, members); err != nil {
 		return err
 	}
 	if own := r.own(); r.cfg.Own.ID != "" && said > own.Version {
@@ -273,8 +273,8 @@ func (r *Replica) Learn(news *quorum.News) error {
 // fence: the node durably learns of the configuration that follows the one that
 // is fenced, before it answers (R4.2). Only one that is installed is fenced
 // (R4.1, S7): what those before it held is in it by then.
-func (r *Replica) fence(m *Fence) (env.Message, env.Position, error) {
-	if err := r.learn(m.Knowledge); err != nil {
+func (r *Replica) fence(from quorum.NodeID, m *Fence) (env.Message, env.Position, error) {
+	if err := r.learn(from, m.Knowledge); err != nil {
 		return nil, 0, err
 	}
 	h := r.Map().Horizon()
@@ -293,8 +293,8 @@ func (r *Replica) fence(m *Fence) (env.Message, env.Position, error) {
 
 // install: the answer comes when the node has merged what the configuration
 // before holds, from the task that does it (R4.3).
-func (r *Replica) install(m *Install) (env.Message, env.Position, error) {
-	if err := r.learn(m.Knowledge); err != nil {
+func (r *Replica) install(from quorum.NodeID, m *Install) (env.Message, env.Position, error) {
+	if err := r.learn(from, m.Knowledge); err != nil {
 		return nil, 0, err
 	}
 	h := r.Map().Horizon()
@@ -369,6 +369,10 @@ func (r *Replica) retire(m *retire) (env.Message, env.Position, error) {
 // note merges a map and what is known of members into the node's own, on disk
 // first.
 func (r *Replica) note(m *quorum.Map, members []quorum.Member) error {
+	return r.noteFrom(r.cfg.Self, m, members)
+}
+
+func (r *Replica) noteFrom(from quorum.NodeID, m *quorum.Map, members []quorum.Member) error {
 	old := r.news
 	if old == nil {
 		old = &quorum.News{}
@@ -377,7 +381,7 @@ func (r *Replica) note(m *quorum.Map, members []quorum.Member) error {
 	if err != nil {
 		return &env.Refused{Reason: env.ReasonBadRequest, Text: err.Error()}
 	}
-	all := r.mergeMembers(old.Members, members)
+	all := r.mergeMembers(next, from, old.Members, members)
 	switch {
 	case next == old.Map && all == nil:
 		return nil
@@ -400,7 +404,9 @@ func (r *Replica) note(m *quorum.Map, members []quorum.Member) error {
 }
 
 // mergeMembers returns old with what is newer in the others, nil if nothing is.
-func (r *Replica) mergeMembers(old, others []quorum.Member) []quorum.Member {
+// When there are too many, members of an active configuration and who speaks for
+// itself take the places of nodes that are neither.
+func (r *Replica) mergeMembers(active *quorum.Map, from quorum.NodeID, old, others []quorum.Member) []quorum.Member {
 	var all []quorum.Member
 	for _, m := range others {
 		known := all
@@ -408,7 +414,13 @@ func (r *Replica) mergeMembers(old, others []quorum.Member) []quorum.Member {
 			known = old
 		}
 		i := slices.IndexFunc(known, func(o quorum.Member) bool { return o.ID == m.ID })
-		if i >= 0 && known[i].Version >= m.Version || i < 0 && len(known) == MaxKnown {
+		if i >= 0 && known[i].Version >= m.Version {
+			continue
+		}
+		if i < 0 && len(known) == MaxKnown && (active.Has(m.ID) || m.ID == from) {
+			i = slices.IndexFunc(known, func(o quorum.Member) bool { return o.ID != r.cfg.Self && !active.Has(o.ID) })
+		}
+		if i < 0 && len(known) == MaxKnown {
 			continue
 		}
 		// What stands in the cluster's file has no version, and no proof.
