@@ -514,3 +514,19 @@ func TestDamageBehindARange(t *testing.T) {
 		}
 	}
 }
+
+// What a node takes over for good leaves nothing out: who says that it has all
+// must have it. What it takes because it was missed may.
+func TestTakeLeavesNothingOut(t *testing.T) {
+	r, err := NewReplica(Config{Self: "n", MaxValue: 5}, newMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := []Entry{{"a", record(1)}, {"b", abd.Record{Tag: record(2).Tag, Value: []byte("small")}}}
+	if _, _, err := r.Take(entries); abd.Refusal(err) == nil {
+		t.Errorf("a value that is too large: %v", err)
+	}
+	if _, err := r.Step(env.Address{Node: "n"}, &merge{entries}, nil); err != nil || r.Progress().Merged != 1 {
+		t.Errorf("it has merged %d, %v", r.Progress().Merged, err)
+	}
+}

@@ -246,3 +246,54 @@ func TestDiskCells(t *testing.T) {
 		t.Errorf("a lost disk has the cell %q at %d", got, at)
 	}
 }
+
+// A gap where nothing was stored is one place: what is stored there later, and
+// damaged again, isn't a bound of its own gap.
+func TestGapOfWhatWasNeverStored(t *testing.T) {
+	d := sim.NewDisk()
+	mustStore(t, d, "a", "x")
+	d.Damage("b")
+	if _, _, damaged, err := d.Gap("b"); err != nil || len(damaged) != 1 {
+		t.Fatal(damaged, err)
+	}
+	mustStore(t, d, "b", "y")
+	d.Rot("b")
+	after, to, damaged, err := d.Gap("b")
+	if err != nil || after != "a" || to != "" || len(damaged) != 1 {
+		t.Errorf("the gap is %q to %q, of %v, %v", after, to, damaged, err)
+	}
+}
+
+// A node with a damaged cell doesn't boot, and does when it is set again.
+func TestDamagedCell(t *testing.T) {
+	w := sim.New(sim.Config{})
+	defer w.Close()
+	a, err := w.AddNode("a", func(p *sim.Process) (sim.Stepper, error) {
+		_, err := p.Disk().SetCell("map", []byte("x"))
+		return silent{}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Settle()
+	a.Disk().DamageCell("never set")
+	a.Crash()
+	if err := a.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	a.Disk().DamageCell("map")
+	a.Crash()
+	if err := a.Restart(); !errors.Is(err, sim.ErrCell) || a.Up() {
+		t.Errorf("it boots over a damaged cell: %v", err)
+	}
+	if _, err := a.Disk().SetCell("map", []byte("y")); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Restart(); err != nil {
+		t.Error(err)
+	}
+}
+
+type silent struct{}
+
+func (silent) Step(_ env.Address, _ env.Message, out []env.Out) ([]env.Out, error) { return out, nil }

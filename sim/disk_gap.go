@@ -98,6 +98,7 @@ func (d *Disk) Gap(key abd.Key) (after, to abd.Key, damaged []abd.Key, err error
 func (d *Disk) sort() {
 	if !d.sorted {
 		slices.Sort(d.keys)
+		d.keys = slices.Compact(d.keys) // Gap may have been there before Store
 		d.sorted = true
 	}
 }
