@@ -102,10 +102,12 @@ func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, 
 			case !counts:
 				p.bringIn(c)
 				return false
+			// What a node that is out tells of lives counts as well: it may be the
+			// one from whom the phase hears that a configuration is out (H5).
+			case !(moved && p.rules.MovedTellsNothing) && !p.stands(c, req, from, s, void):
+				return false
 			case moved:
 				refused, isRefused = &env.Refused{Reason: env.ReasonNotMember}, true
-			case !p.stands(c, req, from, s, void):
-				return false
 			}
 		}
 		if isRefused {

@@ -18,6 +18,8 @@ type Rules struct {
 	// FollowOthers: a phase goes by what other operations have learned of
 	// configurations, too.
 	FollowOthers bool
+	// MovedTellsNothing: what a node that is out says of lives isn't heard.
+	MovedTellsNothing bool
 	// DropInTheMiddle: a get phase goes on without a configuration that is out
 	// meanwhile.
 	DropInTheMiddle bool

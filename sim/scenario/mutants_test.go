@@ -22,6 +22,7 @@ var scripted = map[string]string{
 	"abd.FastOnNewest":           "members don't change here (rambo/testdata/s3-fast-on-newest)",
 	"abd.IgnoreNews":             "members don't change here (8-fixed-point)",
 	"abd.FollowOthers":           "members don't change here (lives-of-another-operation)",
+	"abd.MovedTellsNothing":      "members don't change here (lives-by-moved)",
 	"abd.DropInTheMiddle":        "members don't change here (s1-dropped-in-the-middle)",
 	"abd.ServeTheOutdated":       "members don't change here (outdated-caller)",
 	"repair.SkipTheDamaged":      "members don't change here (damaged-page)",

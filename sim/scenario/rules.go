@@ -39,6 +39,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.abd().IgnoreNews }},
 		{"abd.FollowOthers", "a phase goes by what other operations have learned of configurations, too",
 			func(m *Mutants) *bool { return &m.abd().FollowOthers }},
+		{"abd.MovedTellsNothing", "what a node that is out says of lives isn't heard",
+			func(m *Mutants) *bool { return &m.abd().MovedTellsNothing }},
 		{"abd.DropInTheMiddle", "a get phase goes on without a configuration that is out meanwhile",
 			func(m *Mutants) *bool { return &m.abd().DropInTheMiddle }},
 		{"abd.ServeTheOutdated", "a replica answers who can't hear of configurations",
