@@ -179,6 +179,24 @@ type Member struct {
 	Proof []byte
 }
 
+// MovedSince returns the nodes of news of which old said something else, or
+// nothing.
+func MovedSince(old, news *News) []NodeID {
+	said := make(map[NodeID]uint64)
+	if old != nil {
+		for _, m := range old.Members {
+			said[m.ID] = m.Version
+		}
+	}
+	var moved []NodeID
+	for _, m := range news.Members {
+		if v, ok := said[m.ID]; !ok || v != m.Version {
+			moved = append(moved, m.ID)
+		}
+	}
+	return moved
+}
+
 // News is what somebody tells another who knows less: the config map, and where
 // the members are. It is immutable.
 type News struct {

@@ -27,9 +27,8 @@ func (t *Transport) DialAddress(ctx context.Context, address string) (*Session, 
 	return t.register(l)
 }
 
-// dialNode makes a session with a node at one of its addresses.
-func (t *Transport) dialNode(ctx context.Context, node quorum.NodeID) (*Session, error) {
-	addresses := t.cfg.Addresses(node)
+// dialNode makes a session with a node at one of these addresses.
+func (t *Transport) dialNode(ctx context.Context, node quorum.NodeID, addresses []string) (*Session, error) {
 	if len(addresses) == 0 {
 		return nil, ErrNoAddress
 	}

@@ -26,7 +26,7 @@
 // [Transport.Send] is Queue and Flush on the session with a node. The session
 // is made and remade in the background: dialed at once, then with a jittered
 // backoff of at most [BackoffCap], with the node's addresses asked for anew at
-// each attempt. When there is no session, Send returns at once with what is
+// each attempt; [Transport.Moved] ends one that goes to old ones. When there is no session, Send returns at once with what is
 // known about the reason, and keeps nothing: repeating what was lost is the
 // business of conversations, whose requests are idempotent.
 //

@@ -79,3 +79,31 @@ func TestForgetLeavesWhatCameIn(t *testing.T) {
 		t.Errorf("conversation %d was answered", in.Conversation)
 	}
 }
+
+// TestMoved: a node that is being dialed where nobody answers is dialed elsewhere as
+// soon as that is known, and not when the attempt has failed.
+func TestMoved(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	credentials := c.node()
+	node := credentials.Self().Node
+	server := open(t, transport.Config{Credentials: credentials, Listen: []string{"127.0.0.1:0"}, Handler: newHandler(t, nil)})
+	var where addresses
+	dialing := make(chan struct{}, 100)
+	where.set(node, silence(t))
+	h := newHandler(t, nil)
+	client := open(t, transport.Config{Credentials: c.client(), Handler: h, Addresses: func(id quorum.NodeID) []string {
+		dialing <- struct{}{}
+		return where.get(id)
+	}})
+	client.Connect(node)
+	receive(t, dialing)
+	client.Moved("nobody", node) // without news: the attempt goes on
+	receive(t, dialing)
+	where.set(node, server.Addrs()[0].String())
+	client.Moved(node)
+	receive(t, h.up)
+	if failures := client.Stats().Dial; failures != (transport.DialFailures{}) {
+		t.Errorf("an attempt had to fail first: %+v", failures)
+	}
+}

@@ -100,6 +100,16 @@ func (t *Transport) Connect(to ...quorum.NodeID) {
 	}
 }
 
+// Moved says that other addresses of nodes have become known: those that are
+// being dialed, or will be, are dialed there at once.
+func (t *Transport) Moved(nodes ...quorum.NodeID) {
+	for _, node := range nodes {
+		if p := t.peer(node); p != nil {
+			p.poke()
+		}
+	}
+}
+
 // Forget is for nodes that aren't wanted any more, because no configuration
 // names them: sessions with them are no longer kept, an attempt to dial one
 // ends, and those sessions that this side dialed are closed. What is pending
@@ -197,7 +207,7 @@ func (t *Transport) keepSession(ctx context.Context, p *peer) {
 		s := p.session.Load()
 		if s == nil {
 			var err error
-			switch s, err = t.dialNode(ctx, p.node); {
+			switch s, err = t.dialAfresh(ctx, p); {
 			case err != nil && ctx.Err() == nil:
 				t.dialFailed(p, attempts, err)
 			case err == nil && ctx.Err() != nil && s.dialed:
@@ -236,6 +246,45 @@ func (t *Transport) spread(ctx context.Context, p *peer) {
 	case <-p.wanted:
 	case <-p.wake:
 	case <-ctx.Done():
+	}
+}
+
+// dialAfresh is dialNode, and begins anew when the node's addresses change
+// meanwhile: an attempt at one where nobody is lasts as long as the handshake may.
+func (t *Transport) dialAfresh(ctx context.Context, p *peer) (*Session, error) {
+	type result struct {
+		session *Session
+		err     error
+	}
+	for {
+		addresses := t.cfg.Addresses(p.node)
+		attempt, cancel := context.WithCancel(ctx)
+		results := make(chan result, 1)
+		go func() {
+			s, err := t.dialNode(attempt, p.node, addresses)
+			results <- result{s, err}
+		}()
+		var r result
+		moved, woken := false, false
+		for done := false; !done; {
+			select {
+			case r = <-results:
+				done = true
+			case <-p.wake:
+				woken = true
+				if moved = !slices.Equal(addresses, t.cfg.Addresses(p.node)); moved {
+					cancel()
+				}
+			}
+		}
+		cancel()
+		if r.err != nil && moved && ctx.Err() == nil {
+			continue
+		}
+		if woken && !moved {
+			p.poke() // it was for who waits for the next attempt
+		}
+		return r.session, r.err
 	}
 }
 
