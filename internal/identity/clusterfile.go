@@ -1,9 +1,12 @@
 package identity
 
 import (
+	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"atoll/abd"
 	"atoll/quorum"
@@ -12,7 +15,8 @@ import (
 // Formats of the JSON files. A version of atoll reads the formats up to its
 // own.
 const (
-	clusterFormat  = 1
+	clusterFormat  = 1 // of a member of the first configuration
+	joinedFormat   = 2 // of a node that has joined since
 	identityFormat = 1
 	contextFormat  = 1
 )
@@ -24,11 +28,29 @@ type ClusterFile struct {
 	Format  int              `json:"format"`
 	Cluster quorum.ClusterID `json:"cluster"`
 	// Quorum is the quorum system's text. Weights name node ids.
-	Quorum string `json:"quorum"`
+	Quorum string `json:"quorum,omitempty"`
 	// MaxValue is the largest value in bytes that the cluster stores.
 	MaxValue int `json:"max_value"`
 	// Members are sorted by id.
-	Members []Member `json:"members"`
+	Members []Member `json:"members,omitempty"`
+	// Joined is there in place of Quorum and Members in the folder of a node
+	// that isn't in the first configuration. The format is 2 then.
+	Joined *Joined `json:"joined,omitempty"`
+}
+
+// Joined says how a node finds the cluster that it joins, and what allows it to.
+type Joined struct {
+	// Listen are the addresses that it listens on unless told otherwise.
+	Listen []string `json:"listen,omitempty"`
+	// Addresses are where others dial it. None: where it listens.
+	Addresses []string `json:"addresses,omitempty"`
+	// Contacts are nodes that were known when its ticket was made, and
+	// Endpoints further addresses.
+	Contacts  []Member `json:"contacts"`
+	Endpoints []string `json:"endpoints,omitempty"`
+	// Expires and Signature are those of the ticket's Grant.
+	Expires   time.Time `json:"expires"`
+	Signature []byte    `json:"signature"`
 }
 
 // Member is a member of the first configuration.
@@ -40,8 +62,12 @@ type Member struct {
 	Addresses []string `json:"addresses"`
 }
 
-// Configuration returns the cluster's first configuration, number 0.
+// Configuration returns the cluster's first configuration, number 0; nil if the
+// file is that of a node that joined and doesn't tell.
 func (f ClusterFile) Configuration() (*quorum.Configuration, error) {
+	if f.Joined != nil {
+		return nil, nil
+	}
 	system, err := quorum.ParseSystem(f.Quorum)
 	if err != nil {
 		return nil, err
@@ -53,9 +79,18 @@ func (f ClusterFile) Configuration() (*quorum.Configuration, error) {
 	return quorum.NewConfiguration(0, ids, system)
 }
 
-// Member returns the member with the given id.
+// Known are the nodes that the file names: the first members, or the contacts of
+// a node that joins.
+func (f ClusterFile) Known() []Member {
+	if f.Joined != nil {
+		return f.Joined.Contacts
+	}
+	return f.Members
+}
+
+// Member returns what the file says of the node with the given id.
 func (f ClusterFile) Member(id quorum.NodeID) (Member, bool) {
-	for _, m := range f.Members {
+	for _, m := range f.Known() {
 		if m.ID == id {
 			return m, true
 		}
@@ -63,9 +98,10 @@ func (f ClusterFile) Member(id quorum.NodeID) (Member, bool) {
 	return Member{}, false
 }
 
-// Endpoints returns all members' addresses, in the order of the members' names.
+// Endpoints returns the addresses of all nodes that the file names, in the order
+// of their names.
 func (f ClusterFile) Endpoints() []string {
-	members := slices.Clone(f.Members)
+	members := slices.Clone(f.Known())
 	slices.SortFunc(members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	var all []string
 	for _, m := range members {
@@ -78,7 +114,7 @@ func (f ClusterFile) Endpoints() []string {
 // are worded to follow the file's name.
 func ParseClusterFile(data []byte) (ClusterFile, error) {
 	var f ClusterFile
-	if err := decodeJSON(data, clusterFormat, &f); err != nil {
+	if err := decodeJSON(data, joinedFormat, &f); err != nil {
 		return ClusterFile{}, err
 	}
 	if err := f.check(); err != nil {
@@ -94,18 +130,55 @@ func (f ClusterFile) check() error {
 	if err := checkMaxValue(f.MaxValue); err != nil {
 		return err
 	}
+	joined := f.Joined != nil
+	if joined != (f.Format == joinedFormat) || joined && (f.Quorum != "" || len(f.Members) > 0) {
+		return fmt.Errorf("format %d is that of a node of the first configuration, %d that of one that joined, and it is neither", clusterFormat, joinedFormat)
+	}
+	if joined {
+		if err := f.Joined.check(); err != nil {
+			return err
+		}
+	}
 	names := map[string]bool{}
-	for _, m := range f.Members {
+	for _, m := range f.Known() {
 		if err := m.check(); err != nil {
 			return err
 		}
-		if names[m.Name] {
+		if names[m.Name] && !joined { // of nodes that join nobody asks for it
 			return fmt.Errorf("two members have the name %q", m.Name)
 		}
 		names[m.Name] = true
 	}
 	_, err := f.Configuration() // checks the ids, too
 	return err
+}
+
+func (j *Joined) check() error {
+	if len(j.Contacts) == 0 && len(j.Endpoints) == 0 {
+		return errors.New("it names nobody to find the cluster by")
+	}
+	if len(j.Contacts) > MaxContacts || len(j.Endpoints) > MaxEndpoints || len(j.Listen) > MaxAddresses || len(j.Addresses) > MaxAddresses {
+		return fmt.Errorf("it has more than %d contacts, %d endpoints or %d addresses", MaxContacts, MaxEndpoints, MaxAddresses)
+	}
+	if len(j.Signature) != ed25519.SignatureSize {
+		return errors.New("the signature of its ticket makes no sense")
+	}
+	for _, m := range j.Contacts {
+		if _, err := quorum.ParseNodeID(string(m.ID)); err != nil {
+			return err
+		}
+	}
+	for _, a := range j.Listen {
+		if _, err := ParseAddress(a); err != nil {
+			return err
+		}
+	}
+	for _, a := range j.Endpoints {
+		if _, err := ParseEndpoint(a); err != nil {
+			return err
+		}
+	}
+	return checkEndpoints(j.Addresses)
 }
 
 func (m Member) check() error {

@@ -124,12 +124,20 @@ func FuzzClusterFile(f *testing.F) {
 	dir := cluster(f, oneMember)
 	f.Add(read(f, dir, "a", "cluster.json"))
 	f.Add([]byte(`{"format":1,"cluster":"c","quorum":"weights=n1:1,n2:0","max_value":1,"members":[{"id":"n1","name":"a","addresses":["h:1"]},{"id":"n2","name":"b","addresses":["h:2"]}]}`))
+	f.Add([]byte(`{"format":2,"cluster":"c","max_value":1,"joined":{"listen":[":1"],"contacts":[{"id":"n1","name":"a","addresses":["h:1"]}],"expires":"2026-01-01T00:00:00Z","signature":"` +
+		strings.Repeat("A", 86) + `=="}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := identity.ParseClusterFile(data)
 		if err != nil {
 			return
 		}
 		configuration, err := c.Configuration()
+		if c.Joined != nil {
+			if err != nil || configuration != nil || len(c.Members) > 0 {
+				t.Errorf("%q passed and gives %v, %v", data, configuration, err)
+			}
+			return
+		}
 		if err != nil || len(configuration.Members()) != len(c.Members) || len(c.Endpoints()) < len(c.Members) {
 			t.Errorf("%q passed and gives %v, %v", data, configuration, err)
 		}

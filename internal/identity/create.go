@@ -103,24 +103,35 @@ func CreateCluster(dir string, spec Spec) (ClusterFile, error) {
 	if err := b.plan(); err != nil {
 		return ClusterFile{}, err
 	}
+	if err := createFolder(dir, ".init-*", b.build, b.finish); err != nil {
+		return ClusterFile{}, err
+	}
+	return b.cluster, nil
+}
+
+// createFolder makes a folder, which must not exist or be empty, in two steps: all
+// or nothing. Both work on a folder beside it, whose name ends as temporary says.
+// What goes wrong in build is the folder's fault, and a *FolderError; finish says
+// itself whose it is.
+func createFolder(dir, temporary string, build, finish func(temp string) error) error {
 	target, err := vacant(dir)
 	if err != nil {
-		return ClusterFile{}, err
+		return err
 	}
 	parent, undo, err := makeParents(filepath.Dir(target))
 	if err != nil {
-		return ClusterFile{}, refuseFolder(dir, err, "can't be made: "+reason(err), "give a place that can be written to")
+		return refuseFolder(dir, err, "can't be made: "+reason(err), "give a place that can be written to")
 	}
-	temp, err := os.MkdirTemp(parent, "."+filepath.Base(target)+".init-*")
+	temp, err := os.MkdirTemp(parent, "."+filepath.Base(target)+temporary)
 	if err != nil {
 		undo()
-		return ClusterFile{}, refuseFolder(dir, err, "can't be made: its parent folder can't be written to: "+reason(err), "give a place that can be written to")
+		return refuseFolder(dir, err, "can't be made: its parent folder can't be written to: "+reason(err), "give a place that can be written to")
 	}
-	if err = b.build(temp); err != nil {
+	if err = build(temp); err != nil {
 		err = refuseFolder(dir, err, "can't be made: "+reason(err), "check the disk that it is to be on")
 	}
 	if err == nil {
-		err = b.finish(temp)
+		err = finish(temp)
 	}
 	if err == nil {
 		if err = publish(temp, target); err != nil {
@@ -130,9 +141,8 @@ func CreateCluster(dir string, spec Spec) (ClusterFile, error) {
 	if err != nil {
 		_ = os.RemoveAll(temp)
 		undo()
-		return ClusterFile{}, err
 	}
-	return b.cluster, nil
+	return err
 }
 
 func refuseFolder(dir string, err error, problem, wayOut string) error {
@@ -352,6 +362,15 @@ func (b *builder) buildMember(dir string, m Member) error {
 	if err := os.Mkdir(dir, folderMode); err != nil {
 		return err
 	}
+	if err := writeMember(dir, who, cluster, b.ca.Certificate(), cert, key); err != nil {
+		return err
+	}
+	// For the operator on this host: a node's own certificate is no client's.
+	return b.buildContext(filepath.Join(dir, FileContext), RoleClient, m.Name)
+}
+
+// writeMember writes the files that every member's folder holds.
+func writeMember(dir string, who, cluster, ca, cert, key []byte) error {
 	for _, f := range []struct {
 		name string
 		data []byte
@@ -359,7 +378,7 @@ func (b *builder) buildMember(dir string, m Member) error {
 	}{
 		{FileIdentity, who, publicMode},
 		{FileCluster, cluster, publicMode},
-		{FileCA, b.ca.Certificate(), publicMode},
+		{FileCA, ca, publicMode},
 		{FileCertificate, cert, publicMode},
 		{FileKey, key, secretMode},
 	} {
@@ -367,8 +386,7 @@ func (b *builder) buildMember(dir string, m Member) error {
 			return err
 		}
 	}
-	// For the operator on this host: a node's own certificate is no client's.
-	return b.buildContext(filepath.Join(dir, FileContext), RoleClient, m.Name)
+	return nil
 }
 
 func (b *builder) buildContext(path string, role Role, name string) error {

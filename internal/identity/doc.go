@@ -1,4 +1,4 @@
-// Package identity holds keys, the cluster's CA, and context files: who is
+// Package identity holds keys, the cluster's CA, tickets and context files: who is
 // who, and how both ends of a connection know it.
 //
 // # Nouns
@@ -21,6 +21,13 @@
 // own certificate and its key. They make the TLS configurations of both ends.
 // A [Peer] is what a finished handshake proved about the other end.
 //
+// Where a node is it says itself, in an announcement with a proof that it does
+// ([Folder.Sign], [VerifyMember]).
+//
+// A [Ticket] makes a host one new node of a cluster: it is the node's key and
+// certificate, where the cluster is, and a [Grant], the CA's word with its end.
+// [CreateMember] makes the node's folder of it.
+//
 // # On disk
 //
 // [CreateCluster] writes, all or nothing,
@@ -29,11 +36,15 @@
 //	D/NAME/      identity.json cluster.json        one folder for each member, to carry to
 //	             ca.crt node.crt node.key          its host; its store is put in there, too
 //	             client.json                       a context file for the operator on that host
+//	             instance.json                     which store is the node's: see Bind
 //	D/client.json                                  a context file: endpoints and credentials
 //	D/admin.json                                   the same, of whoever changes the cluster
 //
 // and [OpenFolder] opens D/NAME if everything in it is whole and belongs
 // together, or says in one line which file is wrong and what to do about it.
+// The folder of a node that joined has no client.json, and another cluster.json: who
+// its contacts are, and its grant, in place of the first configuration.
+//
 // Every JSON file carries a format number; fields that this version doesn't
 // know are errors, because dropping what somebody wrote there would be a
 // guess.

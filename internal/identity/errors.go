@@ -156,6 +156,9 @@ func ClassOf(err error) Class {
 	if _, ok := errors.AsType[*ContextError](err); ok {
 		return Precondition
 	}
+	if _, ok := errors.AsType[*TicketError](err); ok {
+		return Precondition
+	}
 	if _, ok := errors.AsType[*PeerError](err); ok {
 		return Certificate
 	}

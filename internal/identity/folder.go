@@ -43,7 +43,8 @@ type Folder struct {
 	ID      quorum.NodeID
 	Name    string
 	Cluster ClusterFile
-	// Configuration is the cluster's first.
+	// Configuration is the cluster's first; nil in the folder of a node that
+	// joined later.
 	Configuration *quorum.Configuration
 	Credentials   *Credentials
 	// Warnings are what a person should know and no reason to stop.
@@ -84,6 +85,34 @@ func openFolder(dir string, now time.Time) (*Folder, error) {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("%s is a private key and other users can read it: chmod 600 %[1]s", path))
 	}
 	return f, nil
+}
+
+// Grant returns the CA's word that this node may join; ok is false if it is one of
+// the first members, who need none.
+func (f *Folder) Grant() (g Grant, ok bool) {
+	j := f.Cluster.Joined
+	if j == nil {
+		return Grant{}, false
+	}
+	return Grant{Cluster: f.Cluster.Cluster, Node: f.ID, Name: f.Name, Expires: j.Expires, Signature: j.Signature}, true
+}
+
+// Listen returns where the node listens unless it is told otherwise.
+func (f *Folder) Listen() []string {
+	if j := f.Cluster.Joined; j != nil {
+		return j.Listen
+	}
+	return f.Advertise()
+}
+
+// Advertise returns where others dial the node; nothing if that is where it
+// listens.
+func (f *Folder) Advertise() []string {
+	if j := f.Cluster.Joined; j != nil {
+		return j.Addresses
+	}
+	self, _ := f.Cluster.Member(f.ID)
+	return self.Addresses
 }
 
 // StatelessResetKey returns the key by which this node, after a restart, tells
@@ -264,6 +293,9 @@ func (m *member) agree() error {
 	}
 	if m.holder.Role != RoleNode {
 		return m.mismatch(FileCertificate, fmt.Sprintf("is that of %v, not of a node", m.holder))
+	}
+	if m.cluster.Joined != nil {
+		return nil // it names others
 	}
 	self, ok := m.cluster.Member(m.identity.ID)
 	switch {

@@ -126,7 +126,8 @@ func TestWordsOfFolderErrors(t *testing.T) {
 		file string
 		want []string
 	}{
-		{"newer cluster file", edit("cluster.json", `"format": 1`, `"format": 2`), "cluster.json", []string{"format 2", "newer version"}},
+		{"newer cluster file", edit("cluster.json", `"format": 1`, `"format": 3`), "cluster.json", []string{"format 3", "newer version"}},
+		{"format of another kind", edit("cluster.json", `"format": 1`, `"format": 2`), "cluster.json", []string{"format 1", "it is neither"}},
 		{"newer identity file", edit("identity.json", `"format": 1`, `"format": 2`), "identity.json", []string{"format 2", "newer version"}},
 		{"no format", edit("cluster.json", `"format": 1,`, ``), "cluster.json", []string{"no format number"}},
 		{"unknown field", edit("cluster.json", `"quorum"`, `"leader": "a", "quorum"`), "cluster.json", []string{`unknown field "leader"`}},

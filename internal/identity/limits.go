@@ -17,6 +17,10 @@ const (
 	MaxCAs = 8
 	// MaxAddresses is how many addresses a member may have.
 	MaxAddresses = 8
+	// MaxContacts is how many nodes a ticket names.
+	MaxContacts = 128
+	// MaxTicket is the largest length of a ticket's text.
+	MaxTicket = 64 << 10
 	// MaxEndpoints is how many endpoints a context file may hold.
 	MaxEndpoints = 1024
 
@@ -36,6 +40,18 @@ const (
 	// ReloadInterval is how often credential files are looked at, at most.
 	ReloadInterval = time.Second
 
+	// DefaultTicketTTL is how long a ticket can be used unless asked otherwise,
+	// MinTicketTTL and MaxTicketTTL what may be asked.
+	DefaultTicketTTL = time.Hour
+	MinTicketTTL     = time.Minute
+	MaxTicketTTL     = 7 * 24 * time.Hour
+	// latestExpiry is the latest time that a ticket can end, in seconds of Unix
+	// time: the last one that RFC 3339 can write.
+	latestExpiry = 253402300799
+
+	// ticketNameChars is how many characters of its id a node's name has if
+	// nobody gave it one.
+	ticketNameChars = 6
 	// listedEntries is how many entries of a folder an error names.
 	listedEntries = 5
 )

@@ -183,6 +183,13 @@ func readIdentity(dir string) (storeID, error) {
 	return storeID(b), nil
 }
 
+// ID returns the id of the store in a folder: 128 random bits, drawn when it was
+// made. The errors are ErrNoStore (wrapped), *FormatError and *DamageError.
+func ID(dir string) ([16]byte, error) {
+	id, err := readIdentity(dir)
+	return id, err
+}
+
 // InUse returns an *InUseError if another process has the store in dir open.
 // It changes nothing, and promises nothing about the next moment.
 func InUse(dir string) error { return probeLock(dir) }
