@@ -251,6 +251,27 @@ func (r *Replica) own() quorum.Member {
 	return quorum.Member{}
 }
 
+// Own is what the node says of itself.
+func (r *Replica) Own() quorum.Member { return r.own() }
+
+// Hear notes where another node says that it is. known is false if there was no
+// room for it, or it wasn't believed.
+func (r *Replica) Hear(m quorum.Member) (known bool, at env.Position, err error) {
+	if m.ID == r.cfg.Self {
+		return true, r.at, nil
+	}
+	if err := r.noteFrom(m.ID, r.Map(), []quorum.Member{m}); err != nil {
+		return false, 0, err
+	}
+	if r.news != nil {
+		known = slices.ContainsFunc(r.news.Members, func(o quorum.Member) bool { return o.ID == m.ID })
+	}
+	return known, r.at, nil
+}
+
+// Fits reports whether what is said of a node isn't too long to be spread.
+func Fits(m quorum.Member) bool { return memberBytes(m) <= MaxMemberBytes }
+
 // Learn takes in what somebody says was decided who says nothing of lives:
 // the configurations that follow those that the node knows, no more.
 func (r *Replica) Learn(news *quorum.News) error {

@@ -3,6 +3,7 @@ package replica
 import (
 	"atoll/abd"
 	"atoll/env"
+	"atoll/join"
 	"atoll/rambo"
 	"atoll/reconfig"
 	"atoll/repair"
@@ -23,7 +24,8 @@ func IsAnswer(m env.Message) bool {
 		*repair.Summary, *repair.Missing, *repair.Attested,
 		*synod.Promise, *synod.Accepted, *synod.Rejected, *synod.Closed,
 		*reconfig.Readied, *reconfig.Unready, *reconfig.Pending,
-		*rambo.Gossiped, *rambo.Announced, *rambo.Fenced, *rambo.Installed, *Description, *Status:
+		*rambo.Gossiped, *rambo.Announced, *rambo.Fenced, *rambo.Installed,
+		*join.Joined, *join.Greeted, *Description, *Status:
 		return true
 	}
 	return false

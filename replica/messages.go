@@ -42,8 +42,8 @@ type Status struct {
 	// Horizon is what it knows of configurations, in two numbers. If more than
 	// one is active, the step from one to the next is under way.
 	Horizon quorum.Horizon
-	// Member: the node is a member of an active configuration.
-	Member bool
+	// Role is what it is to the cluster, as far as it knows.
+	Role Role
 	// Merge is how far it has come, as a new member, with what it lacks.
 	Merge rambo.Progress
 	Usage Usage
@@ -58,6 +58,33 @@ type Status struct {
 	// Repair is what the node has done about records that it missed, and about
 	// damaged ones.
 	Repair repair.Progress
+}
+
+// Role is what a node is to its cluster.
+type Role uint8
+
+// The roles. RoleUnknown is that of an older version, and of one that is newer.
+const (
+	RoleUnknown Role = iota
+	// RoleMember: an active configuration names the node.
+	RoleMember
+	// RoleStandby: none has named it yet. It votes in nothing.
+	RoleStandby
+	// RoleRemoved: one did, and none does now. It redirects who still asks it.
+	RoleRemoved
+)
+
+// String returns the name of the role.
+func (r Role) String() string {
+	switch r {
+	case RoleMember:
+		return "member"
+	case RoleStandby:
+		return "standby"
+	case RoleRemoved:
+		return "removed"
+	}
+	return "unknown"
 }
 
 // Message marks the type as a message.

@@ -1,11 +1,13 @@
 package replica
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/join"
 	"atoll/quorum"
 	"atoll/rambo"
 	"atoll/reconfig"
@@ -32,6 +34,9 @@ type Config struct {
 	// Verify returns an error if a member doesn't say itself where it is. Nil:
 	// all are believed.
 	Verify func(quorum.Member) error
+	// Join is how the node is known to others, and how it knows them; its Self and
+	// First are the node's to set.
+	Join join.Config
 	// MaxValue is the largest value in bytes that the node stores, up to
 	// abd.LargestMaxValue.
 	MaxValue int
@@ -77,6 +82,7 @@ type Node struct {
 	repair    *repair.Replica
 	rambo     *rambo.Replica
 	reconfig  *reconfig.Replica
+	join      *join.Replica
 	told      *quorum.News // the last that Learned was told
 	member    bool         // of an active configuration
 	appended  env.Position
@@ -103,6 +109,11 @@ func New(cfg Config, store Store) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
 	}
+	cfg.Join.Self, cfg.Join.First = cfg.Self, len(cfg.Configurations) > 0
+	j, err := join.NewReplica(cfg.Join, store, c)
+	if err != nil {
+		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
+	}
 	n := &Node{
 		cfg:       cfg,
 		store:     store,
@@ -115,6 +126,7 @@ func New(cfg Config, store Store) (*Node, error) {
 				return reconfig.Facts{Build: facts(cfg).Version, Keys: store.Usage().Keys}
 			},
 		}, store),
+		join:     j,
 		appended: store.Cut(), // cuts what is new in the config map, and tells where an earlier life ended
 	}
 	n.stand()
@@ -165,6 +177,8 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 		if reconfig.Takes(m) {
 			return n.stepReconfig(from, m, out)
 		}
+	case *join.Join, *join.Greet:
+		return n.stepJoin(from, m, out)
 	case *env.Refused:
 		return out, nil // whatever it refuses: to answer it would never end
 	case *Describe:
@@ -182,6 +196,9 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 			}
 			if rambo.IsOwn(m) {
 				return n.stepRambo(from, m, out)
+			}
+			if join.IsOwn(m) {
+				return n.stepJoin(from, m, out)
 			}
 		}
 	}
@@ -238,8 +255,13 @@ func termsOf(m env.Message) repair.Terms {
 // answer that follows.
 func (n *Node) stepRambo(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
 	out, err := n.rambo.Step(from, m, out)
+	return out, errors.Join(err, n.moved())
+}
+
+// moved is called when the node may have learned of configurations.
+func (n *Node) moved() error {
 	n.stand()
-	return out, err
+	return n.join.Stand(n.member)
 }
 
 // stepReconfig has what the node has learned of configurations, and for which it
@@ -247,7 +269,7 @@ func (n *Node) stepRambo(from env.Address, m env.Message, out []env.Out) ([]env.
 func (n *Node) stepReconfig(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
 	before := n.rambo.Map()
 	out, err := n.reconfig.Step(from, m, out)
-	n.stand()
+	err = errors.Join(err, n.moved())
 	return n.rambo.Notify(before, out), err
 }
 
@@ -257,6 +279,28 @@ func facts(cfg Config) (f Facts) {
 	}
 	return f
 }
+
+// stepJoin has what the node has learned of others' addresses told, too.
+func (n *Node) stepJoin(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	out, err := n.join.Step(from, m, n.appended, out)
+	n.stand()
+	return out, err
+}
+
+// Role is what the node is to the cluster, as far as it knows.
+func (n *Node) Role() Role {
+	switch {
+	case n.member:
+		return RoleMember
+	case n.join.WasMember():
+		return RoleRemoved
+	}
+	return RoleStandby
+}
+
+// Joined reports whether the cluster knows the node: it is in the first
+// configuration, or was let in since.
+func (n *Node) Joined() bool { return n.join.Joined() }
 
 func refuse(to env.Address, reason env.Reason, text string) env.Out {
 	return env.Out{To: to, Message: &env.Refused{Reason: reason, Text: text}}
@@ -281,7 +325,7 @@ func (n *Node) status() *Status {
 		Repair:   n.repair.Progress(),
 		Merge:    n.rambo.Progress(),
 		Horizon:  n.rambo.Map().Horizon(),
-		Member:   n.member,
+		Role:     n.Role(),
 	}
 	if newest := n.rambo.Map().Newest(); newest != nil {
 		s.Configuration = newest.Index()

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"atoll/env"
+	"atoll/join"
 	"atoll/quorum"
 	"atoll/rambo"
 	"atoll/reconfig"
@@ -30,7 +31,7 @@ func (n *Node) Tasks() []Task {
 	any := func(*quorum.Map) bool { return true }
 	proposer := reconfig.Proposer{Cluster: n.cfg.Cluster, Rules: n.cfg.Rules.Reconfig, Synod: n.cfg.Rules.Synod}
 	r := rambo.Tasks{Pace: n.cfg.Reconfiguration, Rules: n.cfg.Rules.Rambo}
-	return []Task{
+	tasks := []Task{
 		{"rambo.gossip", r.Gossip},
 		{"rambo.tell", r.Tell},
 		{"rambo.drive", r.Drive},
@@ -40,6 +41,10 @@ func (n *Node) Tasks() []Task {
 		{"repair.pull", n.follow(mailPull, several, n.pull)},
 		{"reconfig.finish", n.follow(mailFinish, any, func(e env.Env, m *quorum.Map) error { return r.Finish(e, proposer, m) })},
 	}
+	if n.cfg.Join.Instance != (join.Instance{}) {
+		tasks = append(tasks, Task{"join.greet", join.Tasks{Rules: n.cfg.Join.Rules}.Greet})
+	}
+	return tasks
 }
 
 func (n *Node) repairs(m *quorum.Map) repair.Tasks {

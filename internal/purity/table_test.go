@@ -26,6 +26,7 @@ var folders = []folder{
 	{path: "synod", pure: true},
 	{path: "reconfig", pure: true},
 	{path: "rambo", pure: true},
+	{path: "join", pure: true},
 	{path: "stream", pure: true},
 	{path: "statesync", pure: true},
 	{path: "group", pure: true},

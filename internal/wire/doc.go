@@ -33,7 +33,7 @@
 //	32  Describe      (none)
 //	33  Description   cluster node [configuration…] [member…] maxValue
 //	34  StatusQuery   (none)
-//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]* horizon* member* [merge]*
+//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]* horizon* role* [merge]*
 //	48  Summarize     after to keys knows*
 //	49  Summary       keys hash life* [lifeOf…]*
 //	50  Offer         after to [item…] knows*
@@ -59,6 +59,10 @@
 //	101 Fenced        index [news] [lifeOf…]
 //	102 Install       index [news] [lifeOf…]
 //	103 Installed     index
+//	112 Join          instance [member] name expires signature horizon
+//	113 Joined        horizon [seen…]
+//	114 Greet         [life] [member]
+//	115 Greeted       verdict [life] [seen…]
 //
 //	tag               seq pid rmw
 //	record            tag deleted value
@@ -69,6 +73,8 @@
 //	news              [configuration…] [member…], or nothing at all
 //	usage             keys tombstones bytes
 //	lifeOf            node life
+//	life (of Greet)   instance starts run position
+//	seen              node instance
 //	entry             key record
 //	ballot, promised  index round id
 //	vote              ballot value

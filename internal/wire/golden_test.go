@@ -17,6 +17,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/wire"
+	"atoll/join"
 	"atoll/quorum"
 	"atoll/rambo"
 	"atoll/reconfig"
@@ -57,7 +58,7 @@ func samples() []sample {
 	ballot := synod.Ballot{Index: 6, Round: 1<<64 - 1, ID: pid}
 	horizon := quorum.Horizon{Installed: 6, Next: 7}
 	told := synod.Told{Horizon: horizon, News: &quorum.News{Map: configMap(6), Members: []quorum.Member{{ID: "n1", Name: "one", Addresses: []string{"h:1"}}}}}
-	return []sample{
+	return append(joinSamples(), []sample{
 		{"hello of a node", 0, &wire.Hello{Version: wire.Version, Cluster: "c-7hq2", Node: "n4y2a", Bulk: true}},
 		{"hello of a client", 0, &wire.Hello{Version: 65535, Cluster: "c-7hq2"}},
 		{"refused", 9, &env.Refused{Reason: env.ReasonTooLarge, Text: "the value has 9 bytes, at most 8 are allowed"}},
@@ -165,6 +166,23 @@ func samples() []sample {
 			Promised: ballot, Accepted: configuration(7, "majority", "n2"), Ballot: synod.Ballot{Round: 1, ID: pid}, Told: told,
 		}},
 		{"pending, nothing", 11, &reconfig.Pending{}},
+	}...)
+}
+
+// joinSamples are those of package join.
+func joinSamples() []sample {
+	instance := join.Instance{1, 2, 0xff, 15: 9}
+	member := quorum.Member{ID: "n1", Name: "one", Addresses: []string{"h:1"}, Version: 7, Proof: []byte{1, 2}}
+	seen := []join.Seen{{Node: "n4y2a", Instance: instance}, {Node: "n5", Instance: join.Instance{}}}
+	life := join.Life{Instance: instance, Starts: 3, Run: 1<<64 - 1, Position: 70000}
+	return []sample{
+		{"join", 12, &join.Join{Instance: instance, Member: member, Horizon: quorum.Horizon{Installed: 6, Next: 7},
+			Grant: join.Grant{Name: "one", Expires: 1_800_000_000, Signature: bytes.Repeat([]byte{7}, 64)}}},
+		{"joined", 12, &join.Joined{Horizon: quorum.Horizon{Installed: 6, Next: 8}, Seen: seen}},
+		{"joined, nobody seen", 12, &join.Joined{}},
+		{"greet", 13, &join.Greet{Life: life, Member: member}},
+		{"greeted", 13, &join.Greeted{Life: life, Seen: seen}},
+		{"greeted, an older copy", 13, &join.Greeted{Verdict: join.OlderCopy, Life: life}},
 	}
 }
 

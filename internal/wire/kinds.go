@@ -5,6 +5,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/join"
 	"atoll/rambo"
 	"atoll/reconfig"
 	"atoll/repair"
@@ -80,6 +81,14 @@ const (
 	KindFenced    Kind = 101
 	KindInstall   Kind = 102
 	KindInstalled Kind = 103
+)
+
+// join.
+const (
+	KindJoin    Kind = 112
+	KindJoined  Kind = 113
+	KindGreet   Kind = 114
+	KindGreeted Kind = 115
 )
 
 // String returns the name of the message, for logs.
@@ -163,6 +172,14 @@ func (k Kind) String() string {
 		return "install"
 	case KindInstalled:
 		return "installed"
+	case KindJoin:
+		return "join"
+	case KindJoined:
+		return "joined"
+	case KindGreet:
+		return "greet"
+	case KindGreeted:
+		return "greeted"
 	}
 	return fmt.Sprintf("kind %d", uint16(k))
 }
@@ -288,6 +305,18 @@ func (e *Encoder) encode(conversation uint64, m env.Message) {
 	case *rambo.Installed:
 		e.open(KindInstalled, conversation)
 		encodeInstalled(e, m)
+	case *join.Join:
+		e.open(KindJoin, conversation)
+		encodeJoin(e, m)
+	case *join.Joined:
+		e.open(KindJoined, conversation)
+		encodeJoined(e, m)
+	case *join.Greet:
+		e.open(KindGreet, conversation)
+		encodeGreet(e, m)
+	case *join.Greeted:
+		e.open(KindGreeted, conversation)
+		encodeGreeted(e, m)
 	default:
 		e.fail(fmt.Errorf("wire: %T has no encoding", m))
 	}
@@ -375,6 +404,14 @@ func (d *Decoder) decode(k Kind) env.Message {
 		return decodeInstall(d)
 	case KindInstalled:
 		return decodeInstalled(d)
+	case KindJoin:
+		return decodeJoin(d)
+	case KindJoined:
+		return decodeJoined(d)
+	case KindGreet:
+		return decodeGreet(d)
+	case KindGreeted:
+		return decodeGreeted(d)
 	}
 	return nil
 }

@@ -30,7 +30,9 @@ const (
 	maxText    = 512 // why something was refused; longer ones are cut
 	maxSystem  = len("weights=") + quorum.MaxMembers*(quorum.MaxNodeID+len(":4294967295,"))
 
-	maxProof = 256 // a node's signature under its addresses, with what it takes to check it
+	instanceSize = 16  // of a store's id
+	maxSignature = 64  // of a ticket, by the cluster's CA
+	maxProof     = 256 // a node's signature under its addresses, with what it takes to check it
 
 	maxAddresses      = 16 // of one node
 	maxConfigurations = quorum.MaxActive
@@ -42,10 +44,11 @@ const (
 // takes more than a few times the memory of its bytes.
 const (
 	minString        = 1
-	minTag           = 1 + 1 + 2 + 16 + 1            // seq pid rmw
-	minItem          = 1 + 2 + minTag + 1            // key tag deleted
-	minEntry         = 1 + 2 + 1 + minTag + 1 + 1    // key [tag deleted value]
-	minLife          = 1 + minString + 1             // node life
-	minConfiguration = 1 + 1 + minString + 1         // index system [node…]
-	minMember        = 1 + minString + minString + 1 // node name [address…]
+	minTag           = 1 + 1 + 2 + 16 + 1               // seq pid rmw
+	minItem          = 1 + 2 + minTag + 1               // key tag deleted
+	minEntry         = 1 + 2 + 1 + minTag + 1 + 1       // key [tag deleted value]
+	minLife          = 1 + minString + 1                // node life
+	minConfiguration = 1 + 1 + minString + 1            // index system [node…]
+	minMember        = 1 + minString + minString + 1    // node name [address…]
+	minSeen          = 1 + minString + 2 + instanceSize // node instance
 )

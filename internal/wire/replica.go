@@ -61,7 +61,7 @@ func encodeStatus(e *Encoder, m *replica.Status) {
 	e.text(m.Trouble, maxTrouble)
 	encodeProgress(e, &m.Repair)
 	encodeHorizon(e, m.Horizon)
-	e.bool(m.Member)
+	e.uint(uint64(m.Role))
 	encodeMerge(e, &m.Merge)
 }
 
@@ -88,7 +88,9 @@ func decodeStatus(d *Decoder) *replica.Status {
 	}
 	m.Horizon = decodeHorizon(d, n-11)
 	if n > 12 {
-		m.Member = d.bool("member")
+		if m.Role = replica.Role(d.uint("role", math.MaxUint8)); m.Role > replica.RoleRemoved {
+			m.Role = replica.RoleUnknown
+		}
 	}
 	if n > 13 {
 		m.Merge = decodeMerge(d)

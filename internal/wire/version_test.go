@@ -11,6 +11,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/wire"
+	"atoll/join"
 	"atoll/quorum"
 	"atoll/rambo"
 	"atoll/reconfig"
@@ -133,12 +134,12 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&replica.Description{Cluster: "c", Node: "n1", Configurations: one, MaxValue: 1}, 5, 5, nil},
 		{&replica.StatusQuery{}, 0, 0, nil},
 		{&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1},
-			Horizon: horizon, Member: true, Merge: rambo.Progress{Keys: 1}}, 14, 8, []env.Message{
+			Horizon: horizon, Role: replica.RoleMember, Merge: rambo.Progress{Keys: 1}}, 14, 8, []env.Message{
 			&replica.Status{Node: "n1", Durable: 9}, &replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7},
 			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t"},
 			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}},
 			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon},
-			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon, Member: true}}},
+			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon, Role: replica.RoleMember}}},
 		{&repair.Summarize{Keys: 1, Terms: repair.Terms{Knows: 2}}, 4, 3, []env.Message{&repair.Summarize{Keys: 1}}},
 		{&repair.Summary{Keys: 1, Standing: lives}, 4, 2, []env.Message{
 			&repair.Summary{Keys: 1}, &repair.Summary{Keys: 1, Standing: abd.Standing{Life: 2}}}},
@@ -155,6 +156,10 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&rambo.Fenced{Index: 1}, 3, 3, nil},
 		{&rambo.Install{Index: 1}, 3, 3, nil},
 		{&rambo.Installed{Index: 1}, 1, 1, nil},
+		{&join.Join{Member: quorum.Member{ID: "n1"}}, 6, 6, nil},
+		{&join.Joined{}, 2, 2, nil},
+		{&join.Greet{Member: quorum.Member{ID: "n1"}}, 2, 2, nil},
+		{&join.Greeted{}, 3, 3, nil},
 		{&synod.Prepare{Instance: "recon/1", Horizon: quorum.Horizon{Next: 1}}, 3, 3, nil},
 		{&synod.Promise{Accepted: synod.Vote{Value: []byte("v")}}, 4, 4, nil},
 		{&synod.Accept{Instance: "recon/1", Value: []byte("v")}, 4, 4, nil},

@@ -1,0 +1,45 @@
+package join
+
+import (
+	"fmt"
+	"strings"
+
+	"atoll/quorum"
+)
+
+// wayOut is what becomes of a node that must not go on.
+const wayOut = "this identity can't be used again: make a ticket with client member ticket, start a new node with replica join, and let it take this one's place"
+
+// OutcastError says that a node must not go on, because another one knows that it
+// has lost what it had acknowledged.
+type OutcastError struct {
+	From    quorum.NodeID // who says so
+	Verdict Verdict
+	// Known is what that node remembers, and Own what this one says.
+	Known, Own Life
+}
+
+// Error says in one line what is wrong and what to do.
+func (e *OutcastError) Error() string {
+	switch e.Verdict {
+	case OtherStore:
+		return fmt.Sprintf("node %s knows this node by another store, %s, and this is %s; %s", e.From, e.Known.Instance, e.Own.Instance, wayOut)
+	case SecondCopy:
+		return fmt.Sprintf("node %s knows another process in start %d of this node: two copies of one folder are running; stop one of them, and if both have served: %s",
+			e.From, e.Own.Starts, wayOut)
+	default:
+		return fmt.Sprintf("node %s knows this node in start %d at journal position %d, and this is start %d at %d: the folder was restored from an older copy; %s",
+			e.From, e.Known.Starts, e.Known.Position, e.Own.Starts, e.Own.Position, wayOut)
+	}
+}
+
+// RefusedError says that a cluster doesn't let a node in.
+type RefusedError struct {
+	// Texts are what members have said, those that said the same together.
+	Texts []string
+}
+
+// Error returns what the members have said.
+func (e *RefusedError) Error() string {
+	return "the cluster doesn't let this node in: " + strings.Join(e.Texts, "; ")
+}
