@@ -172,7 +172,7 @@ func TestWhatAStartTells(t *testing.T) {
 	cfg := n.config()
 	cfg.Log, cfg.Version = log.Log(slog.LevelInfo), "v1.2.3"
 	s = n.start(cfg)
-	for _, want := range []string{"msg=\"the store is open\"", "format=1", "keys=3", "replayed_records=5" /* with what the first start noted */, "msg=serving", "id=" + string(cfg.Folder.ID),
+	for _, want := range []string{"msg=\"the store is open\"", "format=1", "keys=3", "replayed_records=8" /* with the five that the first start noted */, "msg=serving", "id=" + string(cfg.Folder.ID),
 		"cluster=" + string(cfg.Folder.Cluster.Cluster), s.Addrs()[0].String(), "metrics=none", "version=v1.2.3", "took="} {
 		if !log.Contains(want) {
 			t.Errorf("no %q in\n%s", want, &log)

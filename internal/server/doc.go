@@ -32,6 +32,13 @@
 // What a step puts into a mailbox waits for the disk as well. A task that panics
 // ends the server, as a step that fails does.
 //
+// # Before it serves
+//
+// A node greets others (package join), and waits a second at most for the first of
+// them to answer: one that has lost what it acknowledged ends there. Until then what
+// others ask waits in the inbox, but for their own greetings. A node that isn't
+// known to its cluster runs no tasks until Server.Join has made it known.
+//
 // # What bounds it
 //
 // The inbox has two bounded queues for each session, one for large items;

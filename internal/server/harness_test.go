@@ -106,7 +106,9 @@ func (n node) folder() *identity.Folder {
 // config is what the node starts with, unless a test changes it.
 func (n node) config() server.Config {
 	n.t.Helper()
-	return server.Config{Folder: n.folder(), Version: "test", Store: store.Config{SegmentBytes: segmentBytes}}
+	return server.Config{Folder: n.folder(), Version: "test", Store: store.Config{SegmentBytes: segmentBytes},
+		Greeting: -1, // the other members mostly aren't up yet
+	}
 }
 
 // start starts the node. The test need not close it.

@@ -38,6 +38,13 @@ const (
 	// fits into a segment of the journal and small writes don't wait long.
 	maxHeldBytes = 64 << 20
 	maxBulkHeld  = 8 << 20
+	// greeting is how long a node waits before it serves for another one that
+	// knows it, and maxEarly how many messages of others' greeting wait meanwhile.
+	greeting = time.Second
+	maxEarly = 256
+	// joinRedial is the pause between two attempts to find the cluster at one
+	// address of a ticket.
+	joinRedial = time.Second
 	// stallAfter is how long a commit or a turn of the loop may last until the
 	// node counts as not ready: the disk hangs, or is slower than is of use.
 	stallAfter = time.Second

@@ -17,6 +17,7 @@ import (
 	"atoll/internal/live"
 	"atoll/internal/store"
 	"atoll/internal/transport"
+	"atoll/join"
 	"atoll/quorum"
 	"atoll/repair"
 	"atoll/replica"
@@ -30,6 +31,14 @@ type Config struct {
 	// Listen are the addresses to listen on, "host:port". Default: those
 	// that the cluster's file gives for this node.
 	Listen []string
+	// Advertise are the addresses that the node tells others to dial, "host:port".
+	// Default: those that its folder names; without any, those on which it
+	// listens, which must not be all interfaces then.
+	Advertise []string
+	// Greeting is how long the node waits, before it serves, for another one that
+	// knows whether it has lost anything. Default one second; below zero it
+	// doesn't wait.
+	Greeting time.Duration
 	// Metrics is a loopback address, "host:port", for Prometheus metrics
 	// (/metrics), checks of whether the node lives (/livez) and does all of
 	// its work (/healthz), and profiles (/debug/pprof/). Empty: none.
@@ -102,6 +111,9 @@ type Server struct {
 	endTasks context.CancelCauseFunc
 	serving  atomic.Bool
 	known    atomic.Pointer[quorum.News] // what the node knows of others
+	early    chan item                   // what is stepped before the node serves
+	open     atomic.Bool                 // all goes to the inbox
+	joined   atomic.Bool                 // the cluster knows the node
 
 	workers sync.WaitGroup
 	stop    sync.Once
@@ -126,7 +138,7 @@ func Start(cfg Config) (_ *Server, err error) {
 		cfg.wrapNode = func(n *replica.Node) node { return n }
 	}
 	cfg.Folder.Credentials.LogTo(cfg.Log)
-	s := &Server{senders: cfg.senders, log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox(), held: newHeld()}
+	s := &Server{senders: cfg.senders, log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox(), held: newHeld(), early: make(chan item, maxEarly)}
 	s.metrics = newMetrics(s)
 	s.watchDisk(cfg.StallAfter)
 	s.tasks, s.endTasks = context.WithCancelCause(context.Background())
@@ -141,6 +153,10 @@ func Start(cfg Config) (_ *Server, err error) {
 	if err := store.InUse(cfg.Folder.Dir); err != nil {
 		return nil, err
 	}
+	instance, err := storeOf(cfg.Folder.Dir)
+	if err != nil {
+		return nil, err
+	}
 	if cfg.Metrics != "" {
 		if s.admin, err = listenAdmin(cfg.Metrics); err != nil {
 			return nil, err
@@ -152,7 +168,13 @@ func Start(cfg Config) (_ *Server, err error) {
 	if err := s.openStore(cfg); err != nil {
 		return nil, err
 	}
-	if err := s.newNode(cfg); err != nil {
+	if err := identity.Bind(cfg.Folder.Dir, identity.Instance(instance)); err != nil {
+		return nil, err // the folder of an earlier version, of which it isn't known yet
+	}
+	if err := s.newNode(cfg, instance); err != nil {
+		return nil, err
+	}
+	if err := s.greet(cfg.Greeting); err != nil {
 		return nil, err
 	}
 	if s.admin != nil {
@@ -161,7 +183,9 @@ func Start(cfg Config) (_ *Server, err error) {
 	s.workers.Go(s.loop)
 	s.workers.Go(s.commit)
 	s.workers.Go(s.watchCertificate)
-	s.runTasks()
+	if s.Joined() {
+		s.runTasks()
+	}
 	s.log.Info("serving", "id", s.folder.ID, "cluster", s.folder.Cluster.Cluster, "addresses", s.Addrs(), "metrics", cmp.Or(cfg.Metrics, "none"),
 		"version", cfg.Version, "took", time.Since(s.started).Round(time.Millisecond))
 	return s, nil
@@ -170,8 +194,7 @@ func Start(cfg Config) (_ *Server, err error) {
 func (s *Server) listen(cfg Config) (err error) {
 	listen := cfg.Listen
 	if len(listen) == 0 {
-		self, _ := cfg.Folder.Cluster.Member(cfg.Folder.ID)
-		listen = self.Addresses
+		listen = cfg.Folder.Listen()
 	}
 	s.transport, err = transport.New(transport.Config{
 		Self:              cfg.Folder.ID,
@@ -199,20 +222,30 @@ func (s *Server) openStore(cfg Config) (err error) {
 	return nil
 }
 
-func (s *Server) newNode(cfg Config) error {
+func (s *Server) newNode(cfg Config, instance join.Instance) error {
 	cluster := cfg.Folder.Cluster
+	own, err := s.self(cfg)
+	if err != nil {
+		return err
+	}
 	nc := replica.Config{
-		Cluster:        cfg.Folder.Cluster.Cluster,
-		Self:           cfg.Folder.ID,
-		Configurations: quorum.Configurations{cfg.Folder.Configuration},
-		MaxValue:       cluster.MaxValue,
-		Pace:           cfg.Pace,
-		Learned:        s.known.Store,
+		Cluster:  cluster.Cluster,
+		Self:     cfg.Folder.ID,
+		Own:      own,
+		Sign:     cfg.Folder.Sign,
+		Verify:   func(m quorum.Member) error { return identity.VerifyMember(cluster.Cluster, m) },
+		Join:     joinConfig(cfg.Folder, instance),
+		MaxValue: cluster.MaxValue,
+		Pace:     cfg.Pace,
+		Learned:  s.learned,
 		Facts: func() replica.Facts {
 			return replica.Facts{Version: cfg.Version, Process: os.Getpid(), Uptime: time.Since(s.started), Durable: s.held.durable(),
 				CertificateEnd: s.folder.Credentials.Expiry().Unix(), Trouble: s.trouble()}
 		},
 		Rules: cfg.Rules,
+	}
+	if cfg.Folder.Configuration != nil {
+		nc.Configurations = quorum.Configurations{cfg.Folder.Configuration}
 	}
 	for _, m := range cluster.Members {
 		nc.Members = append(nc.Members, quorum.Member{ID: m.ID, Name: m.Name, Addresses: m.Addresses})
@@ -228,6 +261,10 @@ func (s *Server) newNode(cfg Config) error {
 		return err
 	}
 	s.held.begin(at)
+	s.joined.Store(n.Joined())
+	if n.Role() == replica.RoleRemoved {
+		s.log.Warn("this node was removed: no configuration names it any more. It holds no data that counts, redirects who still asks it, and may be stopped for good")
+	}
 	return nil
 }
 
@@ -371,12 +408,18 @@ func (h *handler) Messages(session *transport.Session, in []transport.Incoming) 
 		}
 		cost := itemCost + m.Size
 		charged += cost
-		items = append(items, item{
+		it := item{
 			source:  from,
 			from:    env.Address{Node: session.Node(), Session: session.ID(), Conversation: m.Conversation},
 			message: m.Message,
 			charged: cost,
-		})
+		}
+		if _, greets := m.Message.(*join.Greet); greets && !h.open.Load() {
+			charged -= cost
+			(*Server)(h).offerEarly(it)
+			continue
+		}
+		items = append(items, it)
 	}
 	if len(items) == 0 || session.Charge(charged) != nil {
 		return // where there was no memory left for them, the session is over

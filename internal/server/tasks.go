@@ -91,7 +91,11 @@ func (n *network) Send(to quorum.NodeID, conversation uint64, m env.Message) err
 	if to != n.folder.ID {
 		return n.transport.Send(to, conversation, m)
 	}
-	return n.inbox.offer(item{source: self{}, from: env.Address{Node: to, Session: selfSession, Conversation: conversation}, message: m})
+	it := item{source: self{}, from: env.Address{Node: to, Session: selfSession, Conversation: conversation}, message: m}
+	if !n.open.Load() {
+		return (*Server)(n).offerEarly(it)
+	}
+	return n.inbox.offer(it)
 }
 
 // Answer implements live.Network.
@@ -124,6 +128,15 @@ func (s *Server) addresses(id quorum.NodeID) []string {
 	}
 	m, _ := s.folder.Cluster.Member(id)
 	return m.Addresses
+}
+
+// learned is told what the node knows of others. Where a node says that it is now
+// it is dialed at once, if it is being dialed.
+func (s *Server) learned(news *quorum.News) {
+	old := s.known.Swap(news)
+	if news != nil {
+		s.transport.Moved(quorum.MovedSince(old, news)...)
+	}
 }
 
 // node is what the server drives. A replica.Node is one.

@@ -57,7 +57,7 @@ func newReal(t *testing.T, s setting) *real {
 		if folder, err = identity.OpenFolder(filepath.Join(dir, m.Name)); err != nil {
 			t.Fatal(err)
 		}
-		node, err := server.Start(server.Config{Folder: folder, Store: store.Config{SegmentBytes: 256 << 10}})
+		node, err := server.Start(server.Config{Folder: folder, Greeting: -1, Store: store.Config{SegmentBytes: 256 << 10}})
 		if err != nil {
 			t.Fatal(err)
 		}
