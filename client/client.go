@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,16 @@ import (
 // the unlucky run out of time though the cluster takes one after the other.
 // It is enough to keep the sessions busy.
 const maxLargeBytes = 8 << 20
+
+const (
+	// refreshFirst is how long after a member was lost a client asks others where
+	// it is now, and refreshMost the longest pause between two such questions,
+	// which double. A member that was only restarted is found by itself.
+	refreshFirst = 250 * time.Millisecond
+	refreshMost  = 5 * time.Second
+	// refreshPatience is how long it waits for the answers.
+	refreshPatience = time.Second
+)
 
 // DefaultTimeout is how long an operation may take whose context has no
 // deadline.
@@ -91,6 +102,9 @@ type Client struct {
 	asking    sync.WaitGroup      // for descriptions of the cluster
 	cluster   atomic.Pointer[replica.Description]
 	known     atomic.Pointer[quorum.Map]
+	lost      chan struct{}           // holds a token when a member is out of reach
+	refreshes context.Context         // of the goroutine that looks where it is now
+	ended     context.CancelCauseFunc // ends it
 
 	mu struct {
 		sync.Mutex
@@ -126,7 +140,8 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		cfg.Log.Warn("this client's certificate ends soon", "left", left.Round(time.Minute), "file", cfg.context.path,
 			"renew", "replica renew --ca-dir CLUSTER/ca FILE")
 	}
-	c := &Client{cfg: cfg, large: semaphore.NewWeighted(maxLargeBytes)}
+	c := &Client{cfg: cfg, large: semaphore.NewWeighted(maxLargeBytes), lost: make(chan struct{}, 1)}
+	c.refreshes, c.ended = context.WithCancelCause(context.Background())
 	c.mu.members = make(map[quorum.NodeID]quorum.Member)
 	c.runtime = live.New(live.Config{Network: (*network)(c), Log: cfg.Log})
 	c.transport, err = transport.New(transport.Config{
@@ -148,6 +163,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		c.Close()
 		return nil, err
 	}
+	c.asking.Go(c.refresh)
 	return c, nil
 }
 
@@ -156,6 +172,7 @@ func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return ErrClosed
 	}
+	c.ended(ErrClosed)
 	c.runtime.Stop()
 	err := c.transport.Close()
 	c.asking.Wait()
@@ -164,6 +181,9 @@ func (c *Client) Close() error {
 
 // MaxValue is the size of the largest value that the cluster takes, in bytes.
 func (c *Client) MaxValue() int { return c.cluster.Load().MaxValue }
+
+// Endpoints are the addresses that the client was given to find the cluster by.
+func (c *Client) Endpoints() []string { return slices.Clone(c.cfg.Endpoints) }
 
 // discover asks all endpoints at once to describe the cluster, and takes the
 // first answer.
@@ -262,11 +282,22 @@ func (k *known) Map() *quorum.Map { return k.known.Load() }
 func (k *known) Learn(news *quorum.News) *quorum.Map {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	var moved []quorum.NodeID
 	for _, m := range news.Members {
-		if old, ok := k.mu.members[m.ID]; !ok || old.Version < m.Version {
+		old, ok := k.mu.members[m.ID]
+		switch {
+		case ok && old.Version >= m.Version:
+		case m.Version > 0 && identity.VerifyMember(k.cluster.Load().Cluster, m) != nil:
+			// One node that lies must not send clients anywhere. What has no version
+			// is of the cluster's file, and gives way to what is signed.
+		default:
 			k.mu.members[m.ID] = m
+			if ok && !slices.Equal(old.Addresses, m.Addresses) {
+				moved = append(moved, m.ID)
+			}
 		}
 	}
+	k.transport.Moved(moved...)
 	old := k.known.Load()
 	m, err := old.Merge(news.Map)
 	if err != nil {
@@ -276,6 +307,7 @@ func (k *known) Learn(news *quorum.News) *quorum.Map {
 	if m != old {
 		k.known.Store(m)
 		k.transport.Connect(m.Active().Members()...)
+		(*Client)(k).miss() // they may be elsewhere than was said
 	}
 	return m
 }
@@ -326,5 +358,7 @@ func (h *handler) Down(s *transport.Session, err error) {
 	h.runtime.PeerDown(s.Node(), err)
 	if h.transport.Connected(s.Node()) {
 		h.runtime.PeerUp(s.Node())
+		return
 	}
+	(*Client)(h).miss()
 }

@@ -86,7 +86,7 @@ func (c *cluster) start(names ...string) error {
 		if err != nil {
 			return err
 		}
-		cfg := server.Config{Folder: folder, Version: "test", Store: store.Config{SegmentBytes: segmentBytes}}
+		cfg := server.Config{Folder: folder, Version: "test", Greeting: -1, Store: store.Config{SegmentBytes: segmentBytes}}
 		if address, ok := c.listen[name]; ok {
 			cfg.Listen = []string{address}
 		}

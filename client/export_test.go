@@ -1,6 +1,17 @@
 package client
 
-import "atoll/internal/live"
+import (
+	"atoll/internal/live"
+	"atoll/quorum"
+)
 
 // Runtime returns what the client's runtime holds.
 func (c *Client) Runtime() live.Stats { return c.runtime.Stats() }
+
+// Hear has the client learn what somebody says of a node.
+func (c *Client) Hear(m quorum.Member) {
+	(*known)(c).Learn(&quorum.News{Map: c.known.Load(), Members: []quorum.Member{m}})
+}
+
+// Addresses are where the client dials a node.
+func (c *Client) Addresses(id quorum.NodeID) []string { return c.addressesOf(id) }

@@ -151,9 +151,9 @@ func running(names ...string) string {
 	return ""
 }
 
-// ofNode reports whether a stack is that of a node's own task.
+// ofNode reports whether a stack is that of a task of a node, or of the client itself.
 func ofNode(stack string) bool {
-	for _, name := range []string{"atoll/repair.Tasks", "atoll/rambo.Tasks", "atoll/rambo.upgrade", "atoll/rambo.merger", "atoll/replica.(*Node)"} {
+	for _, name := range []string{"atoll/repair.Tasks", "atoll/rambo.Tasks", "atoll/rambo.upgrade", "atoll/rambo.merger", "atoll/join.Tasks", "atoll/replica.(*Node)", "client.(*Client).refresh"} {
 		if strings.Contains(stack, name) {
 			return true
 		}
