@@ -59,14 +59,18 @@ func showConfig(c *urfave.Context) error {
 func nodeSettings(c *urfave.Context, dir string, folder *identity.Folder) []setting {
 	file := func(name string) string { return "file " + filepath.Join(dir, name) }
 	cluster := folder.Cluster
-	self, _ := cluster.Member(folder.ID) // OpenFolder has checked that it is one
-	listen := setting{flagListen, strings.Join(self.Addresses, ","), file(identity.FileCluster)}
+	listen := setting{flagListen, strings.Join(folder.Listen(), ","), file(identity.FileCluster)}
 	if c.IsSet(flagListen) {
 		listen = setting{flagListen, strings.Join(c.StringSlice(flagListen), ","), cli.Source(c, flagListen)}
+	}
+	advertise := setting{flagAdvertise, cmp.Or(strings.Join(folder.Advertise(), ","), "where it listens"), file(identity.FileCluster)}
+	if c.IsSet(flagAdvertise) {
+		advertise = setting{flagAdvertise, strings.Join(c.StringSlice(flagAdvertise), ","), cli.Source(c, flagAdvertise)}
 	}
 	settings := []setting{
 		{flagDataDir, dir, cli.Source(c, flagDataDir)},
 		listen,
+		advertise,
 		{flagMetrics, cmp.Or(c.String(flagMetrics), "none"), cli.Source(c, flagMetrics)},
 		{flagMemory, strconv.Itoa(c.Int(flagMemory)), cli.Source(c, flagMemory)},
 		{cli.FlagLogLevel, c.String(cli.FlagLogLevel), cli.Source(c, cli.FlagLogLevel)},
@@ -74,10 +78,10 @@ func nodeSettings(c *urfave.Context, dir string, folder *identity.Folder) []sett
 		{"node", string(folder.ID), file(identity.FileIdentity)},
 		{"name", folder.Name, file(identity.FileIdentity)},
 		{"cluster", string(cluster.Cluster), file(identity.FileCluster)},
-		{flagQuorum, cluster.Quorum, file(identity.FileCluster)},
+		{flagQuorum, cmp.Or(cluster.Quorum, "as the cluster says"), file(identity.FileCluster)},
 		{flagMaxValue, strconv.Itoa(cluster.MaxValue), file(identity.FileCluster)},
 	}
-	for _, m := range byName(cluster.Members) {
+	for _, m := range byName(cluster.Known()) {
 		settings = append(settings, setting{"member " + m.Name, string(m.ID) + " at " + strings.Join(m.Addresses, ","), file(identity.FileCluster)})
 	}
 	return settings

@@ -11,6 +11,7 @@ import (
 
 	"atoll/abd"
 	"atoll/internal/cli"
+	"atoll/internal/identity"
 	"atoll/internal/store"
 	"atoll/tags"
 )
@@ -31,7 +32,7 @@ func smallStore(member string) store.Config {
 // records: those below filledKeys are in its database when it returns.
 func fillMember(t *testing.T, member string) {
 	t.Helper()
-	for _, name := range []string{"store.json", "state.db", "journal"} {
+	for _, name := range []string{"store.json", "state.db", "journal", identity.FileInstance} {
 		if err := os.RemoveAll(filepath.Join(member, name)); err != nil {
 			t.Fatal(err)
 		}

@@ -107,12 +107,7 @@ func createCluster(dir string, members []identity.MemberSpec, quorum string, max
 		Members:  members,
 		Quorum:   quorum,
 		MaxValue: maxValue,
-		Prepare: func(memberDir string) error {
-			if err := store.Create(store.Config{Dir: memberDir}); err != nil {
-				return &cli.PreconditionError{Text: "the member's store", Err: err}
-			}
-			return nil
-		},
+		Prepare:  prepareStore,
 	})
 	_, folder := errors.AsType[*identity.FolderError](err)
 	_, precondition := errors.AsType[*cli.PreconditionError](err)
@@ -120,6 +115,18 @@ func createCluster(dir string, members []identity.MemberSpec, quorum string, max
 		err = cli.Usagef("%v", err)
 	}
 	return cluster, err
+}
+
+// prepareStore makes a node's store, and ties the node to it.
+func prepareStore(dir string) error {
+	if err := store.Create(store.Config{Dir: dir}); err != nil {
+		return &cli.PreconditionError{Text: "the node's store", Err: err}
+	}
+	id, err := store.ID(dir)
+	if err != nil {
+		return err
+	}
+	return identity.Bind(dir, id)
 }
 
 func requiredDir(c *urfave.Context) (string, error) {

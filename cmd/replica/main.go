@@ -3,6 +3,7 @@
 //
 //	replica dev                    a cluster on this machine in one command
 //	replica init | run | renew     a real one
+//	replica join                   one more node of it
 //	replica status | config show | version
 //	replica data check|dump|compact  the files of a node that doesn't run
 package main
@@ -23,6 +24,7 @@ func app() *urfave.App {
 		initCommand(),
 		renewCommand(),
 		runCommand(),
+		joinCommand(),
 		statusCommand(),
 		dataCommands(),
 		cli.Group("config", "what a node's settings are", configShowCommand()),

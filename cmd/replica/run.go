@@ -19,10 +19,11 @@ import (
 )
 
 const (
-	flagListen   = "listen"
-	flagMetrics  = "metrics"
-	flagMemory   = "memory"
-	flagUntilEOF = "until-eof"
+	flagListen    = "listen"
+	flagAdvertise = "advertise"
+	flagMetrics   = "metrics"
+	flagMemory    = "memory"
+	flagUntilEOF  = "until-eof"
 
 	defaultLogLevel = slog.LevelInfo
 
@@ -43,6 +44,13 @@ func settingFlags() []urfave.Flag {
 			Usage: "`HOST:PORT`,... to listen on; may be repeated; without it, the node's address in cluster.json",
 			Action: func(_ *urfave.Context, all []string) error {
 				return cli.CheckListen(flagListen, all...)
+			},
+		},
+		&urfave.StringSliceFlag{
+			Name: flagAdvertise, EnvVars: []string{cli.Environment(flagAdvertise)},
+			Usage: "`HOST:PORT`,... that others dial; may be repeated; without it, as cluster.json says, or else where the node listens",
+			Action: func(_ *urfave.Context, all []string) error {
+				return cli.CheckDial(flagAdvertise, all...)
 			},
 		},
 		&urfave.StringFlag{
@@ -109,25 +117,34 @@ func runNode(c *urfave.Context) error {
 	if err != nil {
 		return err
 	}
+	return serveFolder(c, folder)
+}
+
+// serveFolder runs the node of a folder until it is interrupted.
+func serveFolder(c *urfave.Context, folder *identity.Folder) error {
 	log := cli.Logger(c).With("node", folder.Name)
 	for _, w := range folder.Warnings {
 		log.Warn(w)
 	}
 	s, err := server.Start(server.Config{
-		Folder:  folder,
-		Listen:  c.StringSlice(flagListen),
-		Metrics: c.String(flagMetrics),
-		Memory:  c.Int(flagMemory) << 20,
-		Version: cli.ThisBuild().Version,
-		Log:     log,
+		Folder:    folder,
+		Listen:    c.StringSlice(flagListen),
+		Advertise: c.StringSlice(flagAdvertise),
+		Metrics:   c.String(flagMetrics),
+		Memory:    c.Int(flagMemory) << 20,
+		Version:   cli.ThisBuild().Version,
+		Log:       log,
 	})
+	if bad, ok := errors.AsType[*server.AdvertiseError](err); ok {
+		return &cli.PreconditionError{Text: bad.Error()}
+	}
 	if errors.Is(err, server.ErrNotLoopback) {
 		return cli.Usagef("--%s: %v", flagMetrics, err)
 	}
 	if err != nil {
 		return err
 	}
-	why, err := serve(c, folder, s)
+	why, err := joinAndServe(c, folder, s)
 	if why != "" {
 		log.Info("stopping", "reason", why) // otherwise the server has said why
 	}
@@ -138,6 +155,21 @@ func runNode(c *urfave.Context) error {
 	}
 	log.Info("stopped", "took", time.Since(begin).Round(time.Millisecond))
 	return err
+}
+
+// joinTimeout is how long a node looks for the cluster that it joins.
+const joinTimeout = 30 * time.Second
+
+// joinAndServe is serve for a node that may have to join its cluster first.
+func joinAndServe(c *urfave.Context, folder *identity.Folder, s *server.Server) (why string, err error) {
+	if !s.Joined() {
+		ctx, cancel := context.WithTimeout(c.Context, joinTimeout)
+		defer cancel()
+		if err := s.Join(ctx); err != nil {
+			return "", err
+		}
+	}
+	return serve(c, folder, s)
 }
 
 // serve waits until the node must stop, and returns who asked for that, if

@@ -13,6 +13,7 @@ import (
 	"atoll/internal/identity"
 	"atoll/internal/store"
 	"atoll/internal/transport"
+	"atoll/join"
 )
 
 // The exit codes of every program. Scripts depend on them.
@@ -160,6 +161,8 @@ func exitRules() []exitRule {
 		class(identity.Precondition, ExitPrecondition),
 		class(identity.Certificate, ExitDenied),
 		as[*transport.WrongNodeError](ExitDamaged),
+		as[*join.OutcastError](ExitDamaged),
+		as[*join.RefusedError](ExitDenied),
 
 		// What this machine has.
 		as[*store.DamageError](ExitDamaged),

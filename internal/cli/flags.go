@@ -110,6 +110,13 @@ func CheckListen(flag string, addresses ...string) error {
 	return err
 }
 
+// CheckDial returns a usage error if what was given with a flag isn't addresses
+// that others can dial.
+func CheckDial(flag string, addresses ...string) error {
+	_, err := parseAddresses(flag, addresses, identity.ParseEndpoint)
+	return err
+}
+
 // checkValue returns a usage error if a flag can't take a value. where is how
 // it was given, "--timeout" or "ATOLL_TIMEOUT". The library would refuse it as
 // well, but with no more than that it is a "parse error".

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"atoll/client"
 	"atoll/internal/identity"
 	"atoll/quorum"
+	"atoll/replica"
 )
 
 // statusObject is what `status -o json` prints.
@@ -18,6 +20,12 @@ type statusObject struct {
 	Config  configObject   `json:"config"`
 	Live    liveObject     `json:"live"`
 	Members []memberObject `json:"members"`
+	// Standby are nodes that no active configuration names.
+	Standby []memberObject `json:"standby"`
+	// Steps are the configurations whose quorums operations need: one, or more
+	// while the step to another one is under way.
+	Active        []uint64 `json:"active"`
+	Disagreements []string `json:"disagreements"`
 }
 
 type configObject struct {
@@ -45,21 +53,41 @@ type memberObject struct {
 }
 
 type nodeObject struct {
-	Version    string  `json:"version"`
-	PID        int     `json:"pid"`
-	Uptime     float64 `json:"uptime_s"`
-	Config     uint64  `json:"config_index"`
-	Keys       int64   `json:"keys"`
-	Tombstones int64   `json:"tombstones"`
-	Bytes      int64   `json:"bytes"`
-	Appended   uint64  `json:"journal_appended"`
-	Durable    uint64  `json:"journal_durable"`
+	Version string  `json:"version"`
+	PID     int     `json:"pid"`
+	Uptime  float64 `json:"uptime_s"`
+	Config  uint64  `json:"config_index"`
+	// Role is "member", "standby" or "removed", as far as the node knows.
+	Role string `json:"role"`
+	// Fenced: the step to another configuration is under way, for this node.
+	Fenced bool `json:"fenced"`
+	// Behind is by how many configurations it lags behind the newest.
+	Behind     uint64 `json:"config_lag"`
+	Keys       int64  `json:"keys"`
+	Tombstones int64  `json:"tombstones"`
+	Bytes      int64  `json:"bytes"`
+	Appended   uint64 `json:"journal_appended"`
+	Durable    uint64 `json:"journal_durable"`
+
+	// Lag is how many records aren't durable yet.
+	Lag uint64 `json:"journal_lag"`
 
 	Repair repairObject `json:"repair"`
+	// Merge is how far the node has come with what it lacked as a new member.
+	Merge *mergeObject `json:"merge,omitempty"`
 	// CertificateEnd is a time as RFC 3339 writes it.
 	CertificateEnd string `json:"certificate_end,omitempty"`
 	// Trouble is what keeps the node from taking writes.
 	Trouble string `json:"trouble,omitempty"`
+}
+
+// mergeObject is how far a node has come with merging what the configuration before
+// one held.
+type mergeObject struct {
+	Config uint64 `json:"config_index"`
+	Keys   int64  `json:"keys"`
+	Bytes  int64  `json:"bytes"`
+	Done   bool   `json:"done"`
 }
 
 // repairObject is what a node has done about missed and damaged records since
@@ -90,34 +118,35 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 		return string(id)
 	})
 	live := liveOf(s)
-	err := Pairs(w,
+	pairs := []string{
 		"cluster", string(s.Cluster),
 		"configuration", fmt.Sprintf("%d: %v of %s", s.Configuration.Index(), s.Configuration.System(), plural(int64(len(s.Configuration.Members())), "member")),
 		"tolerates deaths", tolerance,
-		"now", fmt.Sprintf("%d of %s; reads %s, writes %s", live.Members, answering(len(s.Members)), works(live.Reads), works(live.Writes)))
-	if err != nil {
+		"now", fmt.Sprintf("%d of %s; reads %s, writes %s", live.Members, answering(len(s.Members)), works(live.Reads), works(live.Writes)),
+	}
+	if len(s.Active) > 1 {
+		pairs = append(pairs, "under way", fmt.Sprintf("the step from configuration %d to %d", s.Active[0].Index(), s.Configuration.Index()))
+	}
+	if err := Pairs(w, pairs...); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(w, "\n"); err != nil {
 		return err
 	}
-	return printMembers(w, s.Members)
+	return printMembers(w, s)
 }
 
 // printMembers prints a row for each member, and below them why those are
 // silent or in trouble that are, and whose certificates end: in the table that
 // would make lines of any length.
-func printMembers(w io.Writer, members []client.MemberStatus) error {
-	t := NewTable(w, "NAME", "ADDRESS", "STATE", "PID", "UPTIME", "KEYS", "DELETED", "DISK")
+func printMembers(w io.Writer, s client.Status) error {
+	t := NewTable(w, "NAME", "ADDRESS", "STATE", "ROLE", "CONFIG", "PID", "UPTIME", "KEYS", "DELETED", "DISK")
 	var notes strings.Builder
-	for _, m := range members {
-		name := m.Name
-		if name == "" {
-			name = string(m.ID)
-		}
+	for _, m := range slices.Concat(s.Members, s.Standby) {
+		name := m.Label()
 		cells := []string{name, orDash(strings.Join(m.Addresses, ","))}
 		if m.Status == nil {
-			cells = append(cells, "silent", "", "", "", "", "")
+			cells = append(cells, "silent", "", "", "", "", "", "", "")
 			fmt.Fprintf(&notes, "%s is silent: %s\n", name, strings.TrimPrefix(oneLine(m.Silence), fmt.Sprintf("node %s: ", m.ID)))
 		} else {
 			u := m.Status.Usage
@@ -126,8 +155,9 @@ func printMembers(w io.Writer, members []client.MemberStatus) error {
 				state = "NOT READY"
 				fmt.Fprintf(&notes, "%s takes no writes: %s\n", name, oneLine(m.Status.Trouble))
 			}
-			cells = append(cells, state, strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
+			cells = append(cells, state, m.Status.Role.String(), viewOf(m.Status), strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
 				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
+			notes.WriteString(mergeNote(name, m.Status))
 			notes.WriteString(certificateNote(name, m.Status.CertificateEnd, time.Now()))
 			if n := m.Status.Repair.Damaged; n > 0 {
 				fmt.Fprintf(&notes, "%s: %s, on which it abstains until healed from other members\n", name, plural(n, "damaged record"))
@@ -137,11 +167,34 @@ func printMembers(w io.Writer, members []client.MemberStatus) error {
 			return err
 		}
 	}
+	for _, d := range s.Disagreements {
+		notes.WriteString("DISAGREEMENT: " + d + "\n")
+	}
 	if err := t.Flush(); err != nil || notes.Len() == 0 {
 		return err
 	}
 	_, err := io.WriteString(w, "\n"+notes.String())
 	return err
+}
+
+// viewOf is what a node knows of the configurations: the newest, and ", fenced" while
+// it knows of one that isn't the only one.
+func viewOf(s *replica.Status) string {
+	view := strconv.FormatUint(uint64(s.Configuration), 10)
+	if fenced(s) {
+		view += ", fenced"
+	}
+	return view
+}
+
+func fenced(s *replica.Status) bool { return s.Horizon.Next > s.Horizon.Installed+1 }
+
+// mergeNote is a line about a merge that goes on.
+func mergeNote(name string, s *replica.Status) string {
+	if s.Merge.Index == 0 || s.Merge.Done {
+		return ""
+	}
+	return fmt.Sprintf("%s takes over what it lacks for configuration %d: %s, %s so far\n", name, s.Merge.Index, plural(s.Merge.Keys, "record"), Bytes(s.Merge.Bytes))
 }
 
 // answering is of how many members some answer: "1 member answers".
@@ -175,32 +228,42 @@ func certificateNote(name string, end int64, now time.Time) string {
 
 func statusJSON(s client.Status) statusObject {
 	o := statusObject{
-		Cluster: string(s.Cluster),
-		Config: configObject{
-			Index:     uint64(s.Configuration.Index()),
-			Quorum:    s.Configuration.System().String(),
-			Tolerates: s.Configuration.Tolerance(),
-		},
-		Live:    liveOf(s),
-		Members: []memberObject{},
+		Cluster:       string(s.Cluster),
+		Config:        configOf(s),
+		Live:          liveOf(s),
+		Members:       membersJSON(s.Members, s.Configuration.Index()),
+		Standby:       membersJSON(s.Standby, s.Configuration.Index()),
+		Disagreements: append([]string{}, s.Disagreements...),
 	}
-	for _, m := range s.Members {
+	for _, c := range s.Active {
+		o.Active = append(o.Active, uint64(c.Index()))
+	}
+	return o
+}
+
+func membersJSON(members []client.MemberStatus, newest quorum.ConfigIndex) []memberObject {
+	all := []memberObject{}
+	for _, m := range members {
 		e := memberObject{ID: string(m.ID), Name: m.Name, Addresses: append([]string{}, m.Addresses...), State: "silent", Silence: m.Silence}
 		if n := m.Status; n != nil {
 			e.State, e.Silence = "up", ""
 			e.Node = &nodeObject{
 				Version: n.Version, PID: n.Process, Uptime: n.Uptime.Seconds(), Config: uint64(n.Configuration),
 				Keys: n.Usage.Keys, Tombstones: n.Usage.Tombstones, Bytes: n.Usage.Bytes,
+				Role: n.Role.String(), Fenced: fenced(n), Behind: m.Behind(newest), Lag: uint64(n.Appended - min(n.Appended, n.Durable)),
 				Appended: uint64(n.Appended), Durable: uint64(n.Durable), Trouble: n.Trouble,
 				Repair: repairObject(n.Repair),
+			}
+			if n.Merge.Index > 0 {
+				e.Node.Merge = &mergeObject{uint64(n.Merge.Index), n.Merge.Keys, n.Merge.Bytes, n.Merge.Done}
 			}
 			if n.CertificateEnd != 0 {
 				e.Node.CertificateEnd = time.Unix(n.CertificateEnd, 0).UTC().Format(time.RFC3339)
 			}
 		}
-		o.Members = append(o.Members, e)
+		all = append(all, e)
 	}
-	return o
+	return all
 }
 
 // liveOf counts the members that answered. Those in trouble count for reads

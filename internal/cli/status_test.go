@@ -24,10 +24,11 @@ func testStatus(t *testing.T) client.Status {
 			Status: &replica.Status{
 				Node: id, Version: "v1", Process: 42, Uptime: 90 * time.Second, Appended: 7, Durable: 6,
 				Usage: replica.Usage{Keys: 3, Tombstones: 1, Bytes: 5 << 20}, CertificateEnd: 4_102_444_800,
+				Horizon: quorum.Horizon{Next: 1}, Role: replica.RoleMember,
 			},
 		}
 	}
-	return client.Status{Cluster: "c1", Configuration: c, Members: []client.MemberStatus{
+	return client.Status{Cluster: "c1", Configuration: c, Active: quorum.Configurations{c}, Members: []client.MemberStatus{
 		up("n1", "a", "127.0.0.1:7400"),
 		{Member: quorum.Member{ID: "n2", Name: "b", Addresses: []string{"127.0.0.1:7401"}}, Silence: "no answer"},
 		up("n3", "", "[::1]:7402"),
@@ -44,10 +45,10 @@ configuration     0: get=1,put=3 of 3 members
 tolerates deaths  reads: any 2 of 3; writes: any 0 of 3
 now               2 of 3 members answer; reads work, writes have NO QUORUM
 
-NAME  ADDRESS         STATE   PID  UPTIME  KEYS  DELETED  DISK
-a     127.0.0.1:7400  up      42   1m30s   3     1        5.0 MiB
+NAME  ADDRESS         STATE   ROLE    CONFIG  PID  UPTIME  KEYS  DELETED  DISK
+a     127.0.0.1:7400  up      member  0       42   1m30s   3     1        5.0 MiB
 b     127.0.0.1:7401  silent
-n3    [::1]:7402      up      42   1m30s   3     1        5.0 MiB
+n3    [::1]:7402      up      member  0       42   1m30s   3     1        5.0 MiB
 
 b is silent: no answer
 `
@@ -62,14 +63,14 @@ func TestPrintStatusJSON(t *testing.T) {
 	if err := cli.PrintStatus(&out, cli.LinesFormat, testStatus(t)); err != nil {
 		t.Fatal(err)
 	}
-	const node = `"node":{"version":"v1","pid":42,"uptime_s":90,"config_index":0,"keys":3,"tombstones":1,"bytes":5242880,"journal_appended":7,"journal_durable":6,"repair":{"passes":0,"keys_compared":0,"records_merged":0,"bytes_merged":0,"records_examined":0,"records_healed":0,"records_damaged":0},` +
+	const node = `"node":{"version":"v1","pid":42,"uptime_s":90,"config_index":0,"role":"member","fenced":false,"config_lag":0,"keys":3,"tombstones":1,"bytes":5242880,"journal_appended":7,"journal_durable":6,"journal_lag":1,"repair":{"passes":0,"keys_compared":0,"records_merged":0,"bytes_merged":0,"records_examined":0,"records_healed":0,"records_damaged":0},` +
 		`"certificate_end":"2100-01-01T00:00:00Z"}`
 	const want = `{"cluster":"c1",` +
 		`"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0}}},` +
 		`"live":{"members":2,"reads":true,"writes":false},"members":[` +
 		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up",` + node + `},` +
 		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent","silence":"no answer"},` +
-		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up",` + node + `}]}` + "\n"
+		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up",` + node + `}],"standby":[],"active":[0],"disagreements":[]}` + "\n"
 	if out.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
 	}
@@ -114,7 +115,7 @@ func TestPrintStatusOfTrouble(t *testing.T) {
 	}
 	for _, want := range []string{
 		"3 of 3 members answer; reads work, writes have NO QUORUM",
-		"127.0.0.1:7401  NOT READY  0 ",
+		"127.0.0.1:7401  NOT READY  unknown  0 ",
 		"\n\nb takes no writes: no space: 1 byte is free\n",
 		"b: 1 damaged record, on which it abstains",
 	} {
@@ -137,5 +138,68 @@ func TestBytes(t *testing.T) {
 		if got := cli.Bytes(c.n); got != c.want {
 			t.Errorf("Bytes(%d) = %s, want %s", c.n, got, c.want)
 		}
+	}
+}
+
+// A change of the members under way, a node on standby, and views that differ are
+// told.
+func TestPrintStatusOfAChange(t *testing.T) {
+	s := testStatus(t)
+	next, err := quorum.NewConfiguration(1, []quorum.NodeID{"n1", "n3", "n4"}, quorum.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Configuration, s.Active = next, append(s.Active, next)
+	s.Members[0].Status.Configuration, s.Members[0].Status.Horizon = 1, quorum.Horizon{Next: 2}
+	s.Members[0].Status.Merge.Index, s.Members[0].Status.Merge.Keys = 1, 1
+	s.Standby = []client.MemberStatus{{Member: quorum.Member{ID: "n4", Name: "d"}, Status: &replica.Status{Node: "n4", Role: replica.RoleRemoved}}}
+	s.Disagreements = []string{"b thinks otherwise"}
+	var table, object bytes.Buffer
+	if err := cli.PrintStatus(&table, cli.TableFormat, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := cli.PrintStatus(&object, cli.LinesFormat, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"the step from configuration 0 to 1\n", "member   1, fenced ", "up      removed  0 ", "DISAGREEMENT: b thinks otherwise\n",
+		"a takes over what it lacks for configuration 1: 1 record, 0 B so far\n"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("%q isn't in\n%s", want, table.String())
+		}
+	}
+	for _, want := range []string{`"active":[0,1],"disagreements":["b thinks otherwise"]`, `"role":"member","fenced":true,"config_lag":0`, `"config_lag":1`, `"role":"removed"`,
+		`"merge":{"config_index":1,"keys":1,"bytes":0,"done":false}`} {
+		if !strings.Contains(object.String(), want) {
+			t.Errorf("%q isn't in\n%s", want, object.String())
+		}
+	}
+}
+
+// TestPrintMembers pins the names that scripts read.
+func TestPrintMembers(t *testing.T) {
+	s := testStatus(t)
+	s.Standby = []client.MemberStatus{{Member: quorum.Member{ID: "n4", Name: "d", Addresses: []string{"h:1"}}, Status: &replica.Status{Role: replica.RoleStandby}}}
+	var table, object bytes.Buffer
+	if err := cli.PrintMembers(&table, cli.TableFormat, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := cli.PrintMembers(&object, cli.LinesFormat, s); err != nil {
+		t.Fatal(err)
+	}
+	const wantTable = `configuration 0: get=1,put=3
+
+NAME  ID  ADDRESS         ROLE
+a     n1  127.0.0.1:7400  member
+b     n2  127.0.0.1:7401  silent
+n3    n3  [::1]:7402      member
+d     n4  h:1             standby
+`
+	const want = `{"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0}}},"members":[` +
+		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up","role":"member"},` +
+		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent"},` +
+		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up","role":"member"}],` +
+		`"standby":[{"id":"n4","name":"d","addresses":["h:1"],"state":"up","role":"standby"}]}` + "\n"
+	if table.String() != wantTable || object.String() != want {
+		t.Errorf("got:\n%s\n%s\nwant:\n%s\n%s", table.String(), object.String(), wantTable, want)
 	}
 }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"atoll/internal/cli"
+	"atoll/internal/identity"
+)
+
+// ticketOf makes a ticket of the cluster in dir.
+func ticketOf(t *testing.T, dir, name string, at time.Time) string {
+	t.Helper()
+	ca, err := identity.LoadCA(filepath.Join(dir, "ca"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := identity.LoadContext(filepath.Join(dir, identity.FileContext))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ticket, err := ca.Ticket(identity.TicketRequest{Name: name, MaxValue: 1 << 20, Endpoints: c.Endpoints, Now: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ticket.String()
+}
+
+// serveOnce runs the program as a process until it serves, and then interrupts it.
+func serveOnce(t *testing.T, stdin string, args ...string) serving {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], append(args, "-o", "json")...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	var s serving
+	if err := json.Unmarshal([]byte(line), &s); err != nil {
+		_ = cmd.Wait()
+		t.Fatalf("it doesn't serve: %v\n%s", err, &errs)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("interrupted, it ends with %v\n%s", err, &errs)
+	}
+	return s
+}
+
+// TestJoinCommand: a ticket makes a node that serves and is on standby; the command
+// can be given again, and then run is enough. Another folder, and a late one, are
+// refused.
+func TestJoinCommand(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cluster")
+	startCluster(t, dir, 1, "")
+	ticket := ticketOf(t, dir, "d", time.Now())
+	folder := filepath.Join(t.TempDir(), "d")
+	first := serveOnce(t, ticket, "join", "-", "--data-dir", folder, "--listen", "127.0.0.1:0")
+	if again := serveOnce(t, "", "join", ticket, "--data-dir", folder, "--listen", "127.0.0.1:0"); again.Node != first.Node || again.Name != "d" {
+		t.Errorf("again it is %+v, it was %+v", again, first)
+	}
+	if run := serveOnce(t, "", "run", "--data-dir", folder); run.Node != first.Node {
+		t.Errorf("run is %+v, it was %+v", run, first)
+	}
+	s, err := openClient(t, dir).Status(t.Context())
+	if err != nil || len(s.Members) != 1 || len(s.Standby) != 1 || string(s.Standby[0].ID) != first.Node {
+		t.Errorf("the cluster knows %+v, %v", s.Standby, err)
+	}
+	file := filepath.Join(t.TempDir(), "ticket.txt")
+	if err := os.WriteFile(file, []byte(ticket+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	late := ticketOf(t, dir, "e", time.Now().Add(-identity.DefaultTicketTTL))
+	for _, c := range []struct {
+		name string
+		args []string
+		want string
+		code int
+	}{
+		{"a second use", []string{file, "--data-dir", filepath.Join(t.TempDir(), "d"), "--listen", "127.0.0.1:0"}, "this ticket was used already", cli.ExitDenied},
+		{"late", []string{late, "--data-dir", filepath.Join(t.TempDir(), "e"), "--listen", "127.0.0.1:0"}, "the ticket has expired", cli.ExitPrecondition},
+		{"another's folder", []string{late, "--data-dir", folder, "--listen", "127.0.0.1:0"}, "is the folder of d", cli.ExitPrecondition},
+		{"cut off", []string{ticket[:len(ticket)-3], "--data-dir", filepath.Join(t.TempDir(), "e"), "--listen", "127.0.0.1:0"}, "the ticket is cut off or mistyped", cli.ExitPrecondition},
+		{"no ticket", []string{"ticket", "--data-dir", filepath.Join(t.TempDir(), "e"), "--listen", "127.0.0.1:0"}, `"ticket" is neither a ticket nor a file`, cli.ExitPrecondition},
+		{"nowhere", []string{late, "--data-dir", filepath.Join(t.TempDir(), "e")}, "", cli.ExitPrecondition},
+		{"no folder", []string{ticket, "--listen", "127.0.0.1:0"}, "--data-dir is missing", cli.ExitUsage},
+		{"where nobody can dial it", []string{ticketOf(t, dir, "f", time.Now()), "--data-dir", filepath.Join(t.TempDir(), "f"), "--listen", ":0"}, "--advertise HOST:PORT", cli.ExitPrecondition},
+	} {
+		code, stdout, stderr := run(t, append([]string{"join"}, c.args...)...)
+		if code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %s\nwant %d and %q", c.name, code, stderr, c.code, c.want)
+		}
+	}
+}
+
+// TestAnOldFolderEndsWithOneError: a member that is started on an older copy of its
+// folder, while another one knows better, ends with code 9 and says what to do.
+func TestAnOldFolderEndsWithOneError(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "cluster")
+	cs := startCluster(t, dir, 2, "")
+	victim := cs.all[1]
+	if _, err := openClient(t, dir).Put(t.Context(), "k", []byte("v")); err != nil { // both serve, and have met
+		t.Fatal(err)
+	}
+	_ = victim.input.Close()
+	<-victim.done
+	copied := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(copied, os.DirFS(victim.folder)); err != nil {
+		t.Fatal(err)
+	}
+	serveOnce(t, "", "run", "--data-dir", victim.folder)
+	code, _, stderr := run(t, "run", "--data-dir", copied)
+	if code != cli.ExitDamaged || !strings.Contains(lastOf(stderr), "two copies of one folder") && !strings.Contains(lastOf(stderr), "an older copy") ||
+		!strings.Contains(lastOf(stderr), "client member ticket") {
+		t.Errorf("exit %d, %s", code, stderr)
+	}
+}

@@ -1,0 +1,94 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"atoll/client"
+)
+
+// membersObject is what `member list -o json` prints.
+type membersObject struct {
+	Config  configObject `json:"config"`
+	Members []listObject `json:"members"`
+	Standby []listObject `json:"standby"`
+}
+
+type listObject struct {
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	Addresses []string `json:"addresses"`
+	// State is "up" or "silent", and Role what the node takes itself for, if it
+	// is up.
+	State string `json:"state"`
+	Role  string `json:"role,omitempty"`
+}
+
+// PrintMembers prints who is in a cluster, in any format but raw.
+func PrintMembers(w io.Writer, format Format, s client.Status) error {
+	if format != TableFormat {
+		return PrintObject(w, format, membersObject{configOf(s), listJSON(s.Members), listJSON(s.Standby)})
+	}
+	_, err := fmt.Fprintf(w, "configuration %d: %v\n\n", s.Configuration.Index(), s.Configuration.System())
+	if err != nil {
+		return err
+	}
+	t := NewTable(w, "NAME", "ID", "ADDRESS", "ROLE")
+	for _, m := range slices.Concat(s.Members, s.Standby) {
+		role := "silent"
+		if m.Status != nil {
+			role = m.Status.Role.String()
+		}
+		if err := t.Row(m.Label(), string(m.ID), orDash(strings.Join(m.Addresses, ",")), role); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+func listJSON(members []client.MemberStatus) []listObject {
+	all := []listObject{}
+	for _, m := range members {
+		o := listObject{ID: string(m.ID), Name: m.Name, Addresses: append([]string{}, m.Addresses...), State: "silent"}
+		if m.Status != nil {
+			o.State, o.Role = "up", m.Status.Role.String()
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+func configOf(s client.Status) configObject {
+	return configObject{
+		Index:     uint64(s.Configuration.Index()),
+		Quorum:    s.Configuration.System().String(),
+		Tolerates: s.Configuration.Tolerance(),
+	}
+}
+
+// ContextPath returns the path of the context file that the ConnectionFlags, or
+// what stands in for them, mean; "" if there is none.
+func ContextPath(c *urfave.Context) (string, error) {
+	if path := c.Path(FlagContext); path != "" {
+		return path, nil
+	}
+	if len(c.StringSlice(FlagEndpoints)) > 0 {
+		return "", nil
+	}
+	dev, alive, err := FindDev()
+	if err != nil || !alive {
+		return "", err
+	}
+	return dev.Context, nil
+}
+
+// IsFolder reports whether there is a folder at a path.
+func IsFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
