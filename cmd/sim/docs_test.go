@@ -36,7 +36,7 @@ func TestPageNamesEverything(t *testing.T) {
 		}
 	}
 	names := strings.Join(regexp.MustCompile("(?m)^\\| (`[^|]+) \\|").FindAllString(page, -1), "")
-	for _, part := range []any{scenario.Scenario{}, scenario.Mix{}, scenario.Network{}, scenario.Disk{}, scenario.Faults{}, scenario.Bounds{}, scenario.Plan{}} {
+	for _, part := range []any{scenario.Scenario{}, scenario.Mix{}, scenario.Network{}, scenario.Disk{}, scenario.Faults{}, scenario.Bounds{}, scenario.Membership{}, scenario.Plan{}} {
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(part)) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeOf(scenario.Scenario{}) {

@@ -53,7 +53,11 @@ type Lister interface {
 type Cluster struct {
 	ID             quorum.ClusterID
 	Configurations quorum.Configurations
-	MaxValue       int // bytes
+	// Where members change: all nodes, and the config map that clients begin
+	// with. Nil: the members are fixed.
+	Nodes    []quorum.NodeID
+	Map      *quorum.Map
+	MaxValue int // bytes
 	// Repair: nodes repair each other.
 	Repair  bool
 	Mutants Mutants
@@ -78,6 +82,9 @@ type Traits struct {
 	// Settles: when an operation ends, its tag or a larger one is durable on a
 	// write quorum. It needs Tags.
 	Settles bool
+	// Membership: it goes on when its members change, as package rambo has
+	// them change.
+	Membership bool
 	// Needs says which quorum must have answered a request before its
 	// conversation may end. Nil: nothing is checked.
 	Needs func(request env.Message) sim.Need

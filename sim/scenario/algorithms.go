@@ -8,6 +8,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/rambo"
 	"atoll/repair"
 	"atoll/replica"
 	"atoll/sim"
@@ -26,24 +27,37 @@ func (ABD) About() string {
 
 // Traits implements Algorithm.
 func (ABD) Traits() Traits {
-	return Traits{Tags: true, Settles: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, FetchRounds: 1, Needs: sim.Needs,
+	return Traits{Tags: true, Settles: true, ReadRounds: 2, WriteRounds: 2, ListRounds: func(n int) int { return 1 + 2*n }, FetchRounds: 1, Membership: true, Needs: sim.Needs,
 		Rules: slices.DeleteFunc(RuleNames(), func(name string) bool { return !strings.HasPrefix(name, abdRules) })}
 }
 
 // Node implements Algorithm.
 func (ABD) Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper, error) {
-	n, err := replica.New(replica.Config{
+	cfg := replica.Config{
 		Cluster:        c.ID,
 		Self:           self,
 		Configurations: c.Configurations,
 		MaxValue:       c.MaxValue,
 		Pace:           repair.Pace{Pass: pass, Page: page, Look: look},
 		Rules:          c.Mutants.Replica,
-	}, store)
-	if err != nil || !c.Repair {
-		return untasked{n}, err
 	}
-	return n, nil
+	changing := c.Map != nil
+	if changing {
+		cfg.Members, cfg.Reconfiguration = c.addresses(), reconfigurationPace()
+		if _, member := c.Configurations[0].Place(self); !member {
+			cfg.Configurations = nil
+		}
+	}
+	n, err := replica.New(cfg, store)
+	switch {
+	case err != nil:
+		return nil, err
+	case c.Repair:
+		return n, nil
+	case changing:
+		return reconfiguring{n}, nil
+	}
+	return untasked{n}, nil
 }
 
 // The pace of repair in worlds that live for seconds.
@@ -55,7 +69,11 @@ const (
 
 // Client implements Algorithm.
 func (ABD) Client(c Cluster) Client {
-	return &abd.Registers{Known: abd.Fixed(c.Configurations...), MaxValue: c.MaxValue, Rules: c.Mutants.Replica.ABD}
+	known := abd.Fixed(c.Configurations...)
+	if c.Map != nil {
+		known = rambo.NewCMap(c.Map)
+	}
+	return &abd.Registers{Known: known, MaxValue: c.MaxValue, Rules: c.Mutants.Replica.ABD}
 }
 
 // WriteBack is ABD with reads that always write back what they found:
@@ -71,6 +89,7 @@ func (WriteBack) About() string { return "as abd, with reads that always write b
 // Traits implements Algorithm. They are abd's, without the rules of its reads.
 func (WriteBack) Traits() Traits {
 	t := ABD{}.Traits()
+	t.Membership = false
 	t.Rules = slices.DeleteFunc(t.Rules, func(name string) bool {
 		switch name {
 		case "abd.NoWriteBack", "abd.FastOnReadQuorum", "abd.FastOnAsked", "abd.ValueFromAnyone", "abd.TrustSecondAnswer", "abd.WaitForHolder":

@@ -56,6 +56,8 @@ func (r *run) happen(d Decision, x *process, to []*process) {
 		x.client.narrow.minimal++
 	case "reach":
 		x.client.narrow.reach = append(x.client.narrow.reach, d.N)
+	case "propose":
+		x.operator.propose(d)
 	default:
 		r.onWays(d, x, to, +1)
 	}
@@ -96,7 +98,7 @@ func (r *run) cease(d Decision, x *process, to []*process) {
 		x.client.narrow.minimal--
 	case "reach":
 		x.client.narrow.reach = without(x.client.narrow.reach, d.N)
-	case "jump", "break", "damage", "rot", "misdirect", "failsync": // have no end
+	case "jump", "break", "damage", "rot", "misdirect", "failsync", "propose": // have no end
 	default:
 		r.onWays(d, x, to, -1)
 	}
@@ -211,6 +213,9 @@ func (r *run) toMinimal(asker *sim.Process, req env.Message) (quorum.Configurati
 	cl := r.byIndex[asker.Index()].client
 	if cl == nil || cl.narrow.minimal == 0 || r.traits.Needs == nil {
 		return nil, sim.NeedNothing
+	}
+	if cl.c.changing {
+		return cl.c.configurations.known.Active(), r.traits.Needs(req)
 	}
 	return cl.c.told.Configurations, r.traits.Needs(req)
 }

@@ -51,7 +51,7 @@ func (a *asker) heard(c env.Conversation, from quorum.NodeID, answer env.Message
 // refusals are why: then it ended because no quorum is left.
 func (a *asker) check(req env.Message) {
 	r := a.cl.c.r
-	if r.traits.Needs == nil {
+	if r.traits.Needs == nil || a.cl.c.changing { // then it counts on what its own answers reveal
 		return
 	}
 	c := a.cl.c.configuration

@@ -36,6 +36,11 @@ func Builtins() []Scenario {
 	healing := named("healing", "three nodes whose records are damaged, again and again, and healed", "damage", "rot", "minimal", "reach", "lossy", "slow", "crash")
 	healing.Nodes, healing.Keys, healing.Repair = 3, 2, repairOn
 	healing.Faults.Every, healing.Faults.Lasts = Duration(60*time.Millisecond), Duration(60*time.Millisecond)
+	churn := named("churn", "members that change all the time, by two operators, under faults of every kind", FaultKinds()...)
+	churn.Nodes, churn.Clients, churn.Keys = 3, 4, 3
+	churn.Quorum = anyQuorum
+	churn.Membership = Membership{Operators: 2, Blank: 5}
+	churn = churn.WithDefaults()
 	return []Scenario{
 		registers,
 		quiet,
@@ -45,6 +50,7 @@ func Builtins() []Scenario {
 		named("partitions", "ways that are cut in one or both directions, connections that break", network...),
 		named("disks", "disks that lose, stall, fill up, are damaged or gone", disks...),
 		healing,
+		churn,
 		named("clocks", "clocks that jump and drift", clocks...),
 	}
 }

@@ -370,6 +370,9 @@ func (cl *client) completed() {
 // ended counts an operation that has failed, or whose outcome is unknown.
 func (cl *client) ended(err error, outcome history.Outcome) {
 	r := cl.c.r
+	if cl.c.changing && !errors.Is(err, env.ErrDeadline) {
+		r.violate("operation-failed", cl.op.register, "a %s of %s failed while members change: %v", cl.op.kind, cl.name, err)
+	}
 	if outcome == history.Failed {
 		r.figures.ByKind[cl.op.kind].Failed++
 		if cl.op.at >= 0 {

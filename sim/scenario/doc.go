@@ -70,6 +70,25 @@
 // words. Those about tags need Traits.Tags; without them the history decides
 // alone.
 //
+// # Members that change
+//
+// With [Membership], operators propose configurations: decisions of the kind
+// "propose", which shrink like faults. Then these are checked as well:
+//
+//	one-configuration    there is one for each index
+//	config-map           a node's config map makes sense
+//	config-map-falls     what it durably knows never shrinks
+//	fenced               a configuration goes out when a read and a write
+//	                     quorum of it durably know of the next one
+//	fence-before-merge   pages of a merge come from those that do
+//	lost-at-retirement   what every read quorum of it found, every read quorum
+//	                     of the next one finds
+//	operation-failed     no operation fails but by its own time limit
+//
+// And durable-on-quorum asks for a member in every read quorum of the newest
+// installed configuration. See docs/SIMULATOR.md for why not more. Rounds and
+// quorum aren't checked there.
+//
 // # What it doesn't do
 //
 // All runs in one goroutine. A Step, or an operation of a client, that loops
@@ -77,9 +96,9 @@
 // Join) can't be stopped: the run hangs, and the stack that SIGQUIT prints says
 // where. One that does ask, and lets no time pass, is a violation.
 //
-// A node that lost its disk is another node from then on, and nothing here
-// replaces it: membership doesn't change yet. Nor are folders restored from a
-// backup, which nothing notices yet. A phase that was refused by a node doesn't
-// ask it again, so that a plan in which a disk of the core was full needs a
-// timeout of operations, and Plan.Check insists on it.
+// A node that lost its disk is another node from then on. Folders aren't
+// restored from a backup, which nothing notices yet. A phase that was refused
+// by a node doesn't ask it again, so that a plan in which a disk of the core was
+// full needs a timeout of operations, and Plan.Check insists on it; where
+// members change, no disk of the core may be full.
 package scenario

@@ -31,12 +31,17 @@ func (s Scenario) Draw(seed uint64) Plan {
 	p := Plan{Seed: seed, Scenario: s}
 	kinds := s.drawKinds(seed)
 	p.Scenario.Faults = Faults{} // the decisions are what came of them
-	if len(s.Faults.Kinds) == 0 {
+	if len(s.Faults.Kinds) == 0 && !s.changes() {
 		return p
 	}
 	for number := range s.Clusters {
 		d := &drawing{s: s, number: number, seed: seed}
-		d.heal(slices.Contains(kinds, "lose"))
+		if len(s.Faults.Kinds) > 0 {
+			d.heal(slices.Contains(kinds, "lose"))
+		}
+		if s.changes() {
+			d.proposals()
+		}
 		for _, kind := range kinds {
 			d.kind(kind)
 		}
@@ -153,6 +158,7 @@ func (d *drawing) heal(lose bool) {
 			d.healing.Mute = append(d.healing.Mute, name)
 		}
 	}
+	d.healBlank()
 }
 
 // kind draws all faults of one kind.
@@ -211,7 +217,7 @@ func (d *drawing) fill(f *Decision) bool {
 		f.On = []string{d.node()}
 		if rest := d.healing.rest(); len(rest) > 0 {
 			f.On = []string{rest[d.below(len(rest))]}
-		} else if s.Timeout == 0 {
+		} else if s.Timeout == 0 || s.changes() {
 			return false // see Plan.spoiled
 		}
 		d.maybeForGood(f)
@@ -226,7 +232,7 @@ func (d *drawing) fill(f *Decision) bool {
 			f.On = []string{d.pattern("p*")}
 		}
 	case "reach":
-		f.On, f.N = []string{d.client()}, d.below(s.Nodes/2+1)
+		f.On, f.N = []string{d.client()}, d.below(s.pool()/2+1)
 	default:
 		d.fillWays(f)
 	}
@@ -278,13 +284,16 @@ func (d *drawing) maybeForGood(f *Decision) {
 
 func (d *drawing) pattern(p string) string { return d.s.prefix(d.number) + p }
 
-func (d *drawing) node() string { return string(d.s.node(d.number, d.below(d.s.Nodes))) }
+func (d *drawing) node() string { return string(d.s.node(d.number, d.below(d.s.pool()))) }
 
 func (d *drawing) client() string { return string(d.s.client(d.number, d.below(d.s.Clients))) }
 
 // some draws a process, more often a node than a client.
 func (d *drawing) some() []string {
-	if d.one(3) {
+	switch {
+	case d.s.changes() && d.one(4):
+		return []string{d.s.operator(d.below(d.s.Membership.Operators))}
+	case d.one(3):
 		return []string{d.client()}
 	}
 	return []string{d.node()}
@@ -292,7 +301,14 @@ func (d *drawing) some() []string {
 
 // sides draws two parts of a cluster.
 func (d *drawing) sides() (on, to []string) {
-	for i := range d.s.Nodes {
+	for i := range d.s.Membership.Operators {
+		side := &on
+		if d.one(2) {
+			side = &to
+		}
+		*side = append(*side, d.s.operator(i))
+	}
+	for i := range d.s.pool() {
 		side := &on
 		if d.one(2) {
 			side = &to

@@ -16,7 +16,10 @@ type kindOfFault struct {
 	clients bool
 	two     bool // it has other ends, Decision.To
 	key     bool // it is about a key
-	signed  bool // N may be negative
+	// operators: it may happen to an operator only. That is no fault, and isn't
+	// drawn as one.
+	operators bool
+	signed    bool // N may be negative
 	// most is the largest N; 0: it has none.
 	most int
 }
@@ -71,6 +74,8 @@ func faultKinds() []kindOfFault {
 			about: "each request of the clients reaches exactly n nodes, for each request others, however often it is sent"},
 		{name: "rot", nodes: true, key: true,
 			about: "the value of the key's record can't be read any more on the nodes' disks; its tag can"},
+		{name: "propose", operators: true, two: true,
+			about: "the operators propose that the nodes \"to\", under the system \"quorum\", are the members from now on"},
 	}
 }
 
@@ -87,6 +92,9 @@ func faultKind(name string) (kindOfFault, bool) {
 func FaultKinds() []string {
 	var names []string
 	for _, k := range faultKinds() {
+		if k.operators {
+			continue
+		}
 		names = append(names, k.name)
 	}
 	return names
@@ -111,11 +119,14 @@ func (s Scenario) census() *census {
 		c.names = append(c.names, name)
 	}
 	for number := range s.Clusters {
-		for i := range s.Nodes {
+		for i := range s.pool() {
 			add(string(s.node(number, i)))
 		}
 		for i := range s.Clients {
 			add(string(s.client(number, i)))
+		}
+		for i := range s.Membership.Operators {
+			add(s.operator(i))
 		}
 	}
 	return c
@@ -159,13 +170,18 @@ func (d Decision) check(s Scenario, c *census) error {
 		}
 	}
 	for _, name := range c.all(d.On) {
-		if client := isClient(name); client && !k.clients || !client && !k.nodes {
+		if !k.happensTo(name) {
 			return fmt.Errorf("%s can't happen to %s", d.Do, name)
 		}
 	}
 	low := 0
 	if k.signed {
 		low = -k.most
+	}
+	if d.Do == "propose" {
+		if err := d.checkProposal(); err != nil {
+			return err
+		}
 	}
 	number := keyNumber(keyOf(d.Key))
 	switch {
@@ -177,6 +193,8 @@ func (d Decision) check(s Scenario, c *census) error {
 		return errors.New("\"key\" is for faults that are about one, and needed there")
 	case k.key && (number < 0 || number >= s.Keys):
 		return fmt.Errorf("no key %q", d.Key)
+	case d.Quorum != "" && d.Do != "propose":
+		return errors.New("\"quorum\" is for proposals")
 	case d.At < 0 || d.For < 0:
 		return errors.New("a time is negative")
 	case d.N < low || d.N > k.most:
@@ -185,14 +203,30 @@ func (d Decision) check(s Scenario, c *census) error {
 	return nil
 }
 
+// happensTo reports whether it may happen to the process of that name. To an
+// operator may happen what may happen to both nodes and clients.
+func (k kindOfFault) happensTo(name string) bool {
+	switch {
+	case isOperator(name):
+		return k.operators || k.nodes && k.clients
+	case isClient(name):
+		return k.clients
+	}
+	return k.nodes
+}
+
 // isClient tells from its name whether a process is a client.
-func isClient(name string) bool {
+func isClient(name string) bool { return letterOf(name) == 'p' }
+
+// letterOf returns the letter before the number at the end of a name: what kind
+// of process it is. The zero byte is none.
+func letterOf(name string) byte {
 	for i := len(name) - 1; i >= 0; i-- {
 		if name[i] < '0' || name[i] > '9' {
-			return name[i] == 'p'
+			return name[i]
 		}
 	}
-	return false
+	return 0
 }
 
 // check also sees to it that what lost its disk, or a part of it, isn't counted
@@ -205,9 +239,8 @@ func (h Healing) check(s Scenario) error {
 	if err != nil {
 		return err
 	}
-	core, err := h.core(c)
-	if err == nil && !(c.IsRead(core) && c.IsWrite(core)) {
-		err = errors.New("what is healed contains no quorum")
+	if err := h.names(s); err != nil {
+		return err
 	}
-	return err
+	return h.leaves(c)
 }

@@ -42,14 +42,10 @@ func (r *run) readBack() {
 		return // then nothing tells an old value from a new one; the last reads must do
 	}
 	for _, c := range r.clusters {
-		var able quorum.Set
-		for place, n := range c.nodes {
-			if !n.p.Disk().Lost() {
-				able = able.Add(place)
-			}
-		}
-		for _, q := range minimalReadQuorums(c.configuration, able, r.plan.Seed) {
-			if c.readThrough(q, able); r.failed {
+		now, told := c.now()
+		able := c.members(now, func(n *node) bool { return !n.p.Disk().Lost() && n.follows(now) })
+		for _, q := range minimalReadQuorums(now, able, r.plan.Seed) {
+			if c.readThrough(now, told, q, able); r.failed {
 				return
 			}
 		}
@@ -58,10 +54,10 @@ func (r *run) readBack() {
 
 // readThrough reads every key of the cluster through one quorum: get phases
 // reach its members alone. What they find may be written back to others.
-func (c *cluster) readThrough(q, able quorum.Set) {
+func (c *cluster) readThrough(now *quorum.Configuration, told Cluster, q, able quorum.Set) {
 	r := c.r
 	w := sim.New(sim.Config{Seed: r.plan.Seed, Rules: r.mutants.World, Intercept: func(t sim.Transit) sim.Fate {
-		if place, ok := c.configuration.Place(t.To.ID()); ok && r.traits.Needs(t.Message) == sim.NeedRead && !q.Has(place) {
+		if place, ok := now.Place(t.To.ID()); ok && r.traits.Needs(t.Message) == sim.NeedRead && !q.Has(place) {
 			return sim.Lose
 		}
 		return sim.Pass
@@ -69,12 +65,12 @@ func (c *cluster) readThrough(q, able quorum.Set) {
 	defer w.Close()
 	images := make(map[int]*sim.Disk)
 	for place := range able.All() {
-		n := c.nodes[place]
+		n := c.byID[now.Members()[place]]
 		images[place] = n.p.Disk().Image()
 		boot := func(p *sim.Process) (sim.Stepper, error) {
 			*p.Disk() = *images[place]
 			p.Disk().Free()
-			stepper, err := r.algorithm.Node(c.told, p.ID(), p.Disk())
+			stepper, err := r.algorithm.Node(told, p.ID(), p.Disk())
 			return untasked{stepper}, err
 		}
 		if _, err := w.AddNode(n.p.ID(), boot); err != nil {
@@ -82,34 +78,34 @@ func (c *cluster) readThrough(q, able quorum.Set) {
 			return
 		}
 	}
-	reader := r.algorithm.Client(c.told)
+	reader := r.algorithm.Client(told)
 	s := w.AddClient("reader").Scope(0)
 	s.Start(func(e env.Env) error {
 		for _, g := range c.registers {
 			if anyDamaged(images, q, g) {
 				continue // it abstains on that key, so that q is no quorum for it
 			}
-			c.readOne(e, reader, g, q)
+			c.readOne(e, reader, g, c.list(now, q))
 		}
 		return nil
 	})
 	if err := w.Wait(time.Duration(r.s.Bounds.Ends), s); err != nil {
-		r.violate("liveness", nil, "reading back through %s: %v", c.names(q), err)
+		r.violate("liveness", nil, "reading back through %s: %v", c.list(now, q), err)
 	}
 }
 
 // untasked is a stepper whose node does nothing but answer.
 type untasked struct{ sim.Stepper }
 
-func (c *cluster) readOne(e env.Env, reader Client, g *register, q quorum.Set) {
+func (c *cluster) readOne(e env.Env, reader Client, g *register, through string) {
 	r := c.r
 	rec, err := reader.Read(e, g.key)
 	switch {
 	case err != nil:
-		r.violate("liveness", g, "reading back through %s: %v", c.names(q), err)
+		r.violate("liveness", g, "reading back through %s: %v", through, err)
 	case rec.Tag.Less(g.completed):
 		r.violate("acked-write-lost", g, "a read through %s finds tag %s; an operation had ended with %s",
-			c.names(q), r.w.TagText(rec.Tag), r.w.TagText(g.completed))
+			through, r.w.TagText(rec.Tag), r.w.TagText(g.completed))
 	}
 }
 

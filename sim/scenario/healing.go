@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,18 +10,35 @@ import (
 	"atoll/sim"
 )
 
-// core returns the nodes of the cluster's configuration that are healed.
-func (h Healing) core(c *quorum.Configuration) (quorum.Set, error) {
+// names returns an error if what isn't healed is no node of the cluster, or is
+// named twice.
+func (h Healing) names(s Scenario) error {
+	left := make(map[string]bool)
+	for i := range s.pool() {
+		left[string(s.node(h.Cluster-1, i))] = true
+	}
+	for _, name := range h.rest() {
+		if !left[name] {
+			return fmt.Errorf("%q is no node of it, or is named twice", name)
+		}
+		delete(left, name)
+	}
+	return nil
+}
+
+// leaves returns an error if what is healed has no quorum of c.
+func (h Healing) leaves(c *quorum.Configuration) error {
 	core := everybody(c)
 	for _, name := range h.rest() {
-		place, ok := c.Place(quorum.NodeID(name))
-		if !ok || !core.Has(place) {
-			return core, fmt.Errorf("%q is no node of it, or is named twice", name)
+		if place, ok := c.Place(quorum.NodeID(name)); ok {
+			var one quorum.Set
+			core = core.Minus(one.Add(place))
 		}
-		var one quorum.Set
-		core = core.Minus(one.Add(place))
 	}
-	return core, nil
+	if !c.IsRead(core) || !c.IsWrite(core) {
+		return errors.New("what is healed contains no quorum")
+	}
+	return nil
 }
 
 func everybody(c *quorum.Configuration) quorum.Set {
@@ -50,7 +68,7 @@ func (p Plan) spoiled(s Scenario, c *census) error {
 			if d.Do == "lose" && !dead[name] {
 				return fmt.Errorf("%s loses its disk: it must be dead after the healing, or an old identity would vote without its memory", name)
 			}
-			if d.Do == "full" && s.Timeout == 0 && !rest[name] {
+			if d.Do == "full" && (s.Timeout == 0 || s.changes()) && !rest[name] {
 				return fmt.Errorf("the disk of %s is full: without a timeout of operations it must be among those that aren't healed", name)
 			}
 			if (d.Do == "damage" || d.Do == "rot" || d.Do == "misdirect") && !rest[name] {
@@ -102,6 +120,7 @@ func (c *cluster) cutOff(n *node, deaf, mute bool) {
 	for _, cl := range c.clients {
 		others = append(others, cl.x)
 	}
+	others = append(others, c.operators...)
 	for _, m := range c.nodes {
 		if m != n {
 			others = append(others, m.x)
@@ -128,7 +147,7 @@ func (r *run) mend(x *process) {
 		x.p.Disk().Free()
 		x.p.Unstall()
 		x.p.SlowDisk(sim.Delay{})
-	} else {
+	} else if x.client != nil {
 		x.client.narrow = narrow{}
 	}
 	if x.node != nil && !x.p.Up() {
@@ -218,7 +237,7 @@ func (r *run) decide(d Decision) {
 func (r *run) processes(patterns []string) []*process {
 	var found []*process
 	for _, name := range r.census.all(patterns) {
-		found = append(found, r.byIndex[r.census.at[name]])
+		found = append(found, r.byName[name])
 	}
 	return found
 }

@@ -19,24 +19,33 @@ var scripted = map[string]string{
 	"abd.WaitForHolder":          "who alone holds a tag must die between saying so and sending the value (large-value-holder-dies)",
 	"abd.TrustRefusals":          "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
 	"abd.CountForgotten":         "an acknowledgement must be on its way, or given, while its node is healed; one seed in a hundred or so (heal-taken-back)",
-	"abd.FastOnNewest":           "members don't change here (rambo/testdata/s3-fast-on-newest)",
-	"abd.IgnoreNews":             "members don't change here (8-fixed-point)",
-	"abd.FollowOthers":           "members don't change here (lives-of-another-operation)",
-	"abd.MovedTellsNothing":      "members don't change here (lives-by-moved)",
-	"abd.DropInTheMiddle":        "members don't change here (s1-dropped-in-the-middle)",
-	"abd.ServeTheOutdated":       "members don't change here (outdated-caller)",
-	"repair.SkipTheDamaged":      "members don't change here (damaged-page)",
-	"rambo.FenceUnsaved":         "members don't change here (fence-unsaved)",
-	"rambo.FenceTooEarly":        "members don't change here (s7-fenced-too-early)",
-	"rambo.FenceReadQuorum":      "members don't change here (6-old-write-quorum)",
-	"rambo.ServeUnfenced":        "members don't change here (7b-unfenced-source)",
-	"rambo.MergeFromOne":         "members don't change here (merge-from-one)",
-	"rambo.MergeWriteQuorum":     "members don't change here (7-old-read-quorum)",
-	"rambo.MergedUnsaved":        "members don't change here (merged-unsaved)",
-	"rambo.InstallTooFew":        "members don't change here (install-too-few)",
-	"rambo.StayersHaveAll":       "members don't change here (stayers)",
-	"rambo.ForgetLives":          "members don't change here (lives-retired)",
-	"rambo.AttestForTheOutdated": "members don't change here (attest-outdated)",
+	"abd.FastOnNewest":           "two configurations must be known to one phase, with its quorums far apart (rambo/testdata/s3-fast-on-newest)",
+	"abd.FollowOthers":           "a client does one operation at a time here (lives-of-another-operation)",
+	"abd.MovedTellsNothing":      "a node must heal while its configuration goes out (lives-by-moved)",
+	"abd.DropInTheMiddle":        "one seed of churn in a hundred or so (s1-dropped-in-the-middle)",
+	"abd.ServeTheOutdated":       "all clients here can hear of configurations (outdated-caller)",
+	"repair.SkipTheDamaged":      "a record must be damaged while its node gives a page (damaged-page)",
+	"rambo.FenceTooEarly":        "members vote on the next configuration only once theirs is installed, so nobody comes to it (s7-fenced-too-early)",
+	"rambo.MergeWriteQuorum":     "one seed of churn in a hundred or so (7-old-read-quorum)",
+	"rambo.ForgetLives":          "a node must heal while its configuration goes out (lives-retired)",
+	"rambo.AttestForTheOutdated": "a node must heal while its configuration goes out (attest-outdated)",
+	"reconfig.TolerateNothing":   "operators force what they propose (reconfig.TestMutants)",
+	"reconfig.NewUnready":        "what is not ready is healed in the end (reconfig.TestMutants)",
+	"reconfig.QuorumUnready":     "what is not ready is healed in the end (reconfig.TestMutants)",
+	"reconfig.ReadyUnsynced":     "a node must lose power between its word and its disk (reconfig.TestMutants)",
+	"reconfig.VoteOnAny":         "no proposer has another configuration than the voters (reconfig.TestMutants)",
+	"reconfig.AcceptAnything":    "no proposer proposes what is no configuration (reconfig.TestMutants)",
+	"reconfig.AbortBlindly":      "nobody aborts (reconfig.TestMutants)",
+	"reconfig.FinishAtOnce":      "it costs messages, and breaks no promise (reconfig.TestMutants)",
+	"synod.RevealUnsynced":       "a node must lose power between its word and its disk (synod.TestMutants)",
+	"synod.DamagedIsAbsent":      "votes are not damaged here (synod.TestMutants)",
+	"synod.MergeOverwrites":      "votes do not travel here (synod.TestMutants)",
+	"synod.EmptyVotes":           "votes are not damaged here (synod.TestMutants)",
+	"synod.AnyAccepted":          "three ballots must meet in one prepare phase (synod.TestMutants)",
+	"synod.CountAnyBallot":       "an answer to an earlier ballot must come late (synod.TestMutants)",
+	"synod.PrepareOnWrite":       "the quorums that differ must meet a race (synod.TestMutants)",
+	"synod.AcceptOnRead":         "the quorums that differ must meet a race (synod.TestMutants)",
+	"synod.RejectedIsFailure":    "operators take no failure for certain (synod.TestMutants)",
 	"repair.TrustTags":           "a put must be sent once more to a node between its new life and its healing (heal-value)",
 	"repair.HealOneKey":          "a key must be damaged in its own bytes, which no fault here does (heal-key)",
 }
@@ -52,6 +61,12 @@ func worldOf(t *testing.T, rule string) scenario.Scenario {
 	case "abd.DamagedIsAbsent", "repair.HealInSameLife", "repair.RenewOnce", "repair.AttestUnsaved", "repair.HealFromAny", "repair.HealFromSelf", "repair.MergeAnything":
 		s = builtin(t, "healing")
 		s.Faults.Kinds, s.Faults.All = []string{"damage", "minimal", "reach", "lossy"}, true
+	case "abd.IgnoreNews":
+		s = builtin(t, "churn")
+	case "rambo.FenceUnsaved", "rambo.FenceReadQuorum", "rambo.ServeUnfenced", "rambo.MergeFromOne", "rambo.MergedUnsaved", "rambo.InstallTooFew", "rambo.StayersHaveAll",
+		"reconfig.ProposeUnready", "reconfig.ReadyUnsaved", "reconfig.ReadyForAny",
+		"synod.PromiseUnsaved", "synod.AcceptBelowPromise", "synod.PromiseBackwards", "synod.VoteWhenClosed", "synod.IgnoreAccepted", "synod.ReuseBallots":
+		s = racing(t)
 	case "sim.TrustTorn":
 		// A torn record shows only until the key is written anew.
 		s = builtin(t, "disks")
@@ -60,6 +75,17 @@ func worldOf(t *testing.T, rule string) scenario.Scenario {
 			Every: scenario.Duration(100 * time.Millisecond), Lasts: scenario.Duration(10 * time.Millisecond)}
 	}
 	s.Rules = []string{rule}
+	return s
+}
+
+// racing is churn with many proposals at the same time, and the faults that
+// hurt those.
+func racing(t *testing.T) scenario.Scenario {
+	s := builtin(t, "churn")
+	s.Name, s.Quorum = "racing", "majority"
+	s.Membership.Operators, s.Membership.Every = 4, scenario.Duration(30*time.Millisecond)
+	s.Faults = scenario.Faults{Kinds: []string{"crash", "powerloss", "lossy", "minimal", "cut", "slowdisk"}, All: true,
+		Every: scenario.Duration(100 * time.Millisecond)}
 	return s
 }
 
@@ -86,8 +112,7 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// Every rule that there is has a name, but for those of consensus, which no
-// scenario comes to.
+// Every rule that there is has a name.
 func TestEveryRuleHasAName(t *testing.T) {
 	var want []string
 	var collect func(prefix string, v reflect.Type)
@@ -103,9 +128,6 @@ func TestEveryRuleHasAName(t *testing.T) {
 		}
 	}
 	collect("", reflect.TypeFor[scenario.Mutants]())
-	want = slices.DeleteFunc(want, func(name string) bool {
-		return strings.HasPrefix(name, "synod.") || strings.HasPrefix(name, "reconfig.")
-	})
 	got := scenario.RuleNames()
 	for _, name := range got {
 		if scenario.RuleAbout(name) == "" {

@@ -51,6 +51,9 @@ type Decision struct {
 	N int `json:"n,omitempty"`
 	// Key is the register, where it is about one.
 	Key string `json:"key,omitempty"`
+	// Quorum is the quorum system that is proposed, as quorum.ParseSystem reads
+	// it. Default "majority".
+	Quorum string `json:"quorum,omitempty"`
 }
 
 // String returns the decision in a line.
@@ -62,6 +65,9 @@ func (d Decision) String() string {
 	}
 	if d.Key != "" {
 		fmt.Fprintf(&b, " key %s", d.Key)
+	}
+	if d.Quorum != "" {
+		fmt.Fprintf(&b, " under %s", d.Quorum)
 	}
 	if d.N != 0 {
 		fmt.Fprintf(&b, " n=%d", d.N)
@@ -117,7 +123,15 @@ func (p Plan) Check() error {
 		}
 	}
 	for _, h := range p.Healing {
-		if err := h.check(s); err != nil {
+		err := h.check(s)
+		for i, d := range p.Decisions {
+			if c, bad := d.target(); d.Do == "propose" && bad == nil && err == nil {
+				if err = h.leaves(c); err != nil {
+					err = fmt.Errorf("if decision %d (%v) goes through: %w", i+1, d, err)
+				}
+			}
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("healing of cluster %d: %w", h.Cluster, err))
 		}
 	}

@@ -86,8 +86,11 @@ type Figures struct {
 	// LongestStall is the longest of all such times, long enough or not.
 	Stalls       int
 	LongestStall time.Duration
-	// Decisions is how many faults happened.
+	// Decisions is how many decisions of the plan happened: faults, and
+	// proposals.
 	Decisions int
+	// Installed is how many configurations took over from another one.
+	Installed int
 }
 
 // Operations returns how many operations have ended well, of all kinds.

@@ -44,6 +44,7 @@ type run struct {
 	w        *sim.World
 	clusters []*cluster
 	byIndex  []*process // by sim.Process.Index
+	byName   map[string]*process
 	arrived  arrival
 	sizer    *sizer
 
@@ -60,10 +61,11 @@ type run struct {
 
 // process is what a run knows of a process of the world.
 type process struct {
-	p      *sim.Process
-	node   *node // or:
-	client *client
-	ways   []*way // to others, that faults have touched
+	p        *sim.Process
+	node     *node   // or:
+	client   *client // or:
+	operator *operator
+	ways     []*way // to others, that faults have touched
 
 	// How many faults are going on that keep it down, and so on.
 	down, paused, off, stalled, full int
@@ -79,16 +81,20 @@ type arrival struct {
 
 // cluster is one cluster of the world.
 type cluster struct {
-	r             *run
-	number        int // from 0
-	told          Cluster
-	configuration *quorum.Configuration
-	all           quorum.Set
-	nodes         []*node // by place in the configuration
-	clients       []*client
-	registers     []*register
-	pending       int
-	progress      time.Duration // when an operation ended last, or the first of those under way began
+	r              *run
+	number         int // from 0
+	told           Cluster
+	configuration  *quorum.Configuration
+	all            quorum.Set
+	nodes          []*node // by place in the configuration, and then those that are in none
+	byID           map[quorum.NodeID]*node
+	operators      []*process
+	clients        []*client
+	registers      []*register
+	pending        int
+	changing       bool // members change
+	configurations configurations
+	progress       time.Duration // when an operation ended last, or the first of those under way began
 }
 
 // register is one key of a cluster.
@@ -114,6 +120,8 @@ type node struct {
 	x     *process
 	p     *sim.Process
 	queue []stored // that aren't durable yet
+	maps  []learning
+	known *quorum.Map // durably
 }
 
 // stored is a record that a node has stored.
@@ -126,7 +134,7 @@ type stored struct {
 
 // newRun builds the world of a plan.
 func newRun(p Plan, o Options) (*run, error) {
-	r := &run{plan: p, s: p.Scenario.WithDefaults(), o: o, algorithm: o.Algorithm, deletes: make(map[tags.PID]int)}
+	r := &run{plan: p, s: p.Scenario.WithDefaults(), o: o, algorithm: o.Algorithm, deletes: make(map[tags.PID]int), byName: make(map[string]*process)}
 	if r.algorithm == nil {
 		r.algorithm = algorithm(r.s.Algorithm)
 	}
@@ -175,7 +183,10 @@ func (r *run) roundBounds() [kinds]int {
 	if r.traits.ListRounds != nil {
 		b[List] = r.traits.ListRounds(r.s.Keys)
 	}
-	if r.s.ValueSize > abd.DefaultInline {
+	if r.s.changes() {
+		b = [kinds]int{} // each configuration that is discovered takes more
+	}
+	if r.s.ValueSize > abd.DefaultInline && !r.s.changes() {
 		b[Read] += r.traits.FetchRounds
 		b[List] += r.traits.FetchRounds * r.s.Keys
 	}
@@ -196,26 +207,36 @@ func (r *run) addCluster(number int) error {
 	if err != nil {
 		return err
 	}
-	c := &cluster{r: r, number: number, configuration: configuration, told: Cluster{
+	c := &cluster{r: r, number: number, configuration: configuration, byID: make(map[quorum.NodeID]*node), changing: r.s.changes(), told: Cluster{
 		ID:             quorum.ClusterID(fmt.Sprintf("c%d", number+1)),
 		Repair:         r.s.Repair == repairOn,
 		Configurations: quorum.Configurations{configuration},
 		MaxValue:       max(r.s.ValueSize, abd.DefaultMaxValue),
 		Mutants:        r.mutants,
 	}}
+	if c.changing {
+		if err := c.begin(); err != nil {
+			return err
+		}
+	}
 	r.clusters = append(r.clusters, c)
 	for k := range r.s.Keys {
-		g := &register{c: c, key: keyName(k), durable: make([]tags.Tag, r.s.Nodes), bound: make(map[tags.Tag]int)}
+		g := &register{c: c, key: keyName(k), durable: make([]tags.Tag, r.s.pool()), bound: make(map[tags.Tag]int)}
 		g.name = string(g.key)
 		if r.s.Clusters > 1 {
 			g.name = fmt.Sprintf("c%d/%s", number+1, g.key)
 		}
 		c.registers = append(c.registers, g)
 	}
-	for place, id := range configuration.Members() {
+	pool := slices.Clone(configuration.Members())
+	for i := range r.s.Membership.Blank {
+		pool = append(pool, r.s.node(number, r.s.Nodes+i))
+	}
+	for place, id := range pool {
 		n := &node{c: c, place: place}
 		c.all = c.all.Add(place)
 		c.nodes = append(c.nodes, n)
+		c.byID[id] = n
 		n.x = &process{node: n}
 		r.byIndex = append(r.byIndex, n.x)
 		if n.p, err = r.w.AddNode(id, n.boot); err != nil {
@@ -225,6 +246,12 @@ func (r *run) addCluster(number int) error {
 	}
 	for i := range r.s.Clients {
 		r.addClient(c, r.s.client(number, i), i)
+	}
+	for i := range r.s.Membership.Operators {
+		c.addOperator(i)
+	}
+	for _, x := range r.byIndex {
+		r.byName[string(x.p.ID())] = x
 	}
 	for k, g := range c.registers {
 		g.writer = c.clients[k%len(c.clients)]
@@ -256,7 +283,7 @@ func (r *run) whole() {
 	r.w.At(time.Duration(r.s.Duration), func() { r.over = true })
 	r.until(func() bool { return r.over || r.idle() })
 	r.over = true
-	for _, step := range []func(){r.heal, r.end, r.readBack, r.readLast, r.judge} {
+	for _, step := range []func(){r.heal, r.end, r.agree, r.readBack, r.readLast, r.judge} {
 		if r.failed {
 			return
 		}

@@ -85,10 +85,11 @@ type Scenario struct {
 	// clients would write, they read. Algorithms for a single writer set it.
 	SingleWriter bool `json:"single_writer,omitempty"`
 
-	Network Network `json:"network,omitzero"`
-	Disk    Disk    `json:"disk,omitzero"`
-	Faults  Faults  `json:"faults,omitzero"`
-	Bounds  Bounds  `json:"bounds,omitzero"`
+	Membership Membership `json:"membership,omitzero"`
+	Network    Network    `json:"network,omitzero"`
+	Disk       Disk       `json:"disk,omitzero"`
+	Faults     Faults     `json:"faults,omitzero"`
+	Bounds     Bounds     `json:"bounds,omitzero"`
 
 	// Rules are rules to break, by name (see RuleNames): mutants.
 	Rules []string `json:"rules,omitempty"`
@@ -183,6 +184,9 @@ func (s Scenario) WithDefaults() Scenario {
 	setDefault(&s.Disk.Sync, "uniform 200us 2ms")
 	setDefault(&s.Faults.Every, defaultEvery)
 	setDefault(&s.Faults.Lasts, defaultLasts)
+	if s.changes() {
+		setDefault(&s.Membership.Every, defaultChange)
+	}
 	setDefault(&s.Bounds.Ends, Duration(10*time.Second))
 	if s.Bounds.Stall == 0 {
 		s.Bounds.Stall = Duration(20 * s.DelayBound())
@@ -250,6 +254,7 @@ func (s Scenario) Check() error {
 		bad("time would stand still: messages take none, clients don't think and have no end of operations")
 	}
 	errs = append(errs, s.Faults.check()...)
+	errs = append(errs, s.checkMembership(a)...)
 	if _, err := s.rules(); err != nil {
 		errs = append(errs, err)
 	} else if a != nil {
@@ -296,7 +301,7 @@ func (s Scenario) checkTimes() []error {
 	}{
 		{"duration", s.Duration}, {"think", s.Think}, {"timeout", s.Timeout},
 		{"resend_first", s.Network.ResendFirst}, {"resend_most", s.Network.ResendMost},
-		{"every", s.Faults.Every}, {"lasts", s.Faults.Lasts}, {"ends", s.Bounds.Ends}, {"stall", s.Bounds.Stall},
+		{"membership.every", s.Membership.Every}, {"every", s.Faults.Every}, {"lasts", s.Faults.Lasts}, {"ends", s.Bounds.Ends}, {"stall", s.Bounds.Stall},
 	} {
 		if f.value < 0 || f.value > Duration(maxDuration) {
 			errs = append(errs, fmt.Errorf("%s: %v is not from 0 to %v", f.name, f.value, maxDuration))

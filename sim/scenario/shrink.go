@@ -202,6 +202,7 @@ func (s *shrinking) shape() bool {
 	for _, less := range []func(*Scenario) bool{
 		func(c *Scenario) bool { c.Clusters--; return c.Clusters >= 1 },
 		func(c *Scenario) bool { c.Nodes--; return c.Nodes >= 1 },
+		func(c *Scenario) bool { c.Membership.Blank--; return c.Membership.Blank >= 0 },
 		func(c *Scenario) bool { c.Clients--; return c.Clients >= 1 },
 		func(c *Scenario) bool { c.Keys--; return c.Keys >= 1 },
 		func(c *Scenario) bool { ok := c.Network.Loss > 0; c.Network.Loss = 0; return ok },

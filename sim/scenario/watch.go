@@ -150,6 +150,7 @@ func (n *node) synced() {
 		n.nowDurable(n.queue[i])
 	}
 	n.queue = append(n.queue[:0], n.queue[i:]...)
+	n.mapsDurable(durable)
 }
 
 func (n *node) nowDurable(s stored) {
@@ -167,6 +168,9 @@ func (n *node) survived() {
 	n.synced()
 	n.queue = n.queue[:0]
 	r := n.c.r
+	if n.c.changing {
+		n.mapSurvived()
+	}
 	if !r.traits.Tags {
 		return
 	}
@@ -195,6 +199,10 @@ func (cl *client) checkTag(g *register, tag tags.Tag) {
 		g.completed = tag
 	}
 	if !r.traits.Settles || tag.IsZero() {
+		return
+	}
+	if cl.c.changing {
+		cl.c.checkSettled(cl, g, tag)
 		return
 	}
 	var holders quorum.Set
@@ -226,6 +234,9 @@ func (r *run) observe(o sim.Observation) {
 	switch o.What {
 	case sim.Sent:
 		r.sent(&o)
+		if r.s.changes() {
+			r.clusters[0].page(&o)
+		}
 	case sim.Arrived:
 		if o.Answer {
 			r.arrived = arrival{r.byIndex[o.From.Index()].node, o.Conversation}

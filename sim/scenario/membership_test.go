@@ -1,0 +1,121 @@
+package scenario_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/sim/scenario"
+)
+
+// What churn draws is what it is there for: members that are added, removed and
+// replaced, sets that have nothing in common, other quorum systems; and much of
+// it comes about.
+func TestChurnChanges(t *testing.T) {
+	s := builtin(t, "churn")
+	seen := make(map[string]bool)
+	installed := 0
+	for seed := range uint64(20) {
+		p := s.Draw(seed)
+		present := []string{"n1", "n2", "n3"}
+		for _, d := range p.Decisions {
+			if d.Do != "propose" {
+				continue
+			}
+			stay := slices.DeleteFunc(slices.Clone(d.To), func(n string) bool { return !slices.Contains(present, n) })
+			fresh, gone := len(d.To)-len(stay), len(present)-len(stay)
+			seen["add"] = seen["add"] || fresh > 0 && gone == 0
+			seen["remove"] = seen["remove"] || fresh == 0 && gone > 0
+			seen["replace"] = seen["replace"] || fresh == 1 && gone == 1
+			seen["swap"] = seen["swap"] || len(stay) == 0
+			seen["system"] = seen["system"] || fresh == 0 && gone == 0 && d.Quorum != ""
+			seen["by "+d.On[0]] = true
+			present = d.To
+		}
+		if err := p.Check(); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		installed += mustRun(t, p, scenario.Options{}).Figures.Installed
+	}
+	for _, what := range []string{"add", "remove", "replace", "swap", "system", "by o1", "by o2"} {
+		if !seen[what] {
+			t.Errorf("nothing is drawn that is %q", what)
+		}
+	}
+	if installed < 20 {
+		t.Errorf("only %d configurations were installed in 20 runs", installed)
+	}
+}
+
+// A plan that breaks a rule of reconfiguration shrinks to a few decisions, and
+// what is left can be written down and run again.
+func TestChurnShrinks(t *testing.T) {
+	s := racing(t)
+	s.Rules = []string{"rambo.InstallTooFew"}
+	p := s.Draw(1)
+	if v := mustRun(t, p, scenario.Options{}).Violation; v == nil || v.Rule != "lost-at-retirement" {
+		t.Fatalf("seed 1 gives %v", v)
+	}
+	small, r, err := scenario.Shrink(p, scenario.ShrinkOptions{Runs: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proposals := 0
+	for _, d := range small.Decisions {
+		if d.Do == "propose" {
+			proposals++
+		}
+	}
+	if proposals != 1 || len(small.Decisions) > 4 || r.Violation.Rule != "lost-at-retirement" {
+		t.Errorf("shrunk to %v, which gives %v", small.Decisions, r.Violation)
+	}
+	again, err := scenario.ParsePlan(bytes.NewReader(small.JSON()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if replayed := mustRun(t, again, scenario.Options{}); replayed.Hash != r.Hash || replayed.Violation == nil {
+		t.Errorf("replayed: hash %x, %v; it was %x", replayed.Hash, replayed.Violation, r.Hash)
+	}
+}
+
+func TestMembershipCheck(t *testing.T) {
+	propose := scenario.Decision{At: 1, Do: "propose", On: []string{"o1"}, To: []string{"n2", "n4"}}
+	for _, c := range []struct {
+		name, want string
+		change     func(p *scenario.Plan)
+	}{
+		{"as it is", "", func(*scenario.Plan) {}},
+		{"several clusters", "single cluster", func(p *scenario.Plan) { p.Scenario.Clusters = 2 }},
+		{"fixed members", `"swabd" has fixed members`, func(p *scenario.Plan) { p.Scenario.Algorithm = "swabd" }},
+		{"nobody proposes", "without operators", func(p *scenario.Plan) { p.Scenario.Membership.Operators = 0 }},
+		{"too many nodes", "membership.blank", func(p *scenario.Plan) { p.Scenario.Membership.Blank = 1000 }},
+		{"no such node", `no process "n9"`, func(p *scenario.Plan) { p.Decisions[0].To = []string{"n9"} }},
+		{"a client as a member", "p1 can't be a member", func(p *scenario.Plan) { p.Decisions[0].To = []string{"p1"} }},
+		{"a node that proposes", "propose can't happen to n1", func(p *scenario.Plan) { p.Decisions[0].On = []string{"n1"} }},
+		{"an operator without power", "powerloss can't happen to o1", func(p *scenario.Plan) {
+			p.Decisions[0] = scenario.Decision{At: 1, Do: "powerloss", On: []string{"o1"}}
+		}},
+		{"a system that doesn't fit", "need not intersect", func(p *scenario.Plan) { p.Decisions[0].Quorum = "get=1,put=1" }},
+		{"a crash under a system", `"quorum" is for proposals`, func(p *scenario.Plan) {
+			p.Decisions[0] = scenario.Decision{At: 1, Do: "crash", On: []string{"o1"}, Quorum: "majority"}
+		}},
+		{"a target that isn't healed", "if decision 1", func(p *scenario.Plan) {
+			p.Healing = []scenario.Healing{{Cluster: 1, Dead: []string{"n4"}}}
+		}},
+		{"a blank node that isn't healed", "", func(p *scenario.Plan) {
+			p.Healing = []scenario.Healing{{Cluster: 1, Dead: []string{"n5"}}}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := builtin(t, "churn")
+			s.Quorum, s.Repair, s.Faults = "majority", "off", scenario.Faults{}
+			p := scenario.Plan{Scenario: s, Decisions: []scenario.Decision{propose}}
+			c.change(&p)
+			err := p.Check()
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want it to say %q", err, c.want)
+			}
+		})
+	}
+}
