@@ -18,6 +18,18 @@ func Recon(e env.Env, p *reconfig.Proposer, proposal reconfig.Proposal) (reconfi
 	return d, announce(e, p, d.Configuration)
 }
 
+// Abort has the present members decided once more, so that no change that is
+// pending now is, and tells the members. It returns nil if that wasn't decided; for
+// its errors see reconfig.Proposer.Abort, and Recon for those beside a
+// configuration.
+func Abort(e env.Env, p *reconfig.Proposer) (*quorum.Configuration, error) {
+	again, err := p.Abort(e)
+	if err != nil {
+		return nil, err
+	}
+	return again, announce(e, p, again)
+}
+
 // announce tells the members of a configuration, and those of the one before,
 // that it was decided.
 func announce(e env.Env, p *reconfig.Proposer, decided *quorum.Configuration) error {

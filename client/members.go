@@ -1,0 +1,307 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/rambo"
+	"atoll/reconfig"
+	"atoll/replica"
+)
+
+const (
+	// refreshWait is how long a change waits at most for a read quorum to say which
+	// configuration is the newest. With less it goes on with what is known: that
+	// another one is newer comes out when it is proposed.
+	refreshWait = 1500 * time.Millisecond
+	// awaitPause is the pause between two questions whether a configuration is
+	// installed, and progressWait how long the answers are waited for.
+	awaitPause   = 50 * time.Millisecond
+	progressWait = 500 * time.Millisecond
+)
+
+// Plan is a change of the members that can be proposed.
+type Plan struct {
+	// Present is the newest configuration that is known, and Target the one that is
+	// to follow it: Present itself if there is nothing to change.
+	Present, Target *quorum.Configuration
+	// Force is that of the change.
+	Force bool
+}
+
+// Done reports whether the newest configuration is as the change has it. It may
+// not be installed yet.
+func (p Plan) Done() bool { return p.Target == p.Present }
+
+// Plan finds out what a change comes to, and changes nothing. Errors: *ChangeError,
+// *NodeError, and *ConflictError if another change is under way.
+func (c *Client) Plan(ctx context.Context, change Change) (Plan, error) {
+	e, err := c.scope(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	defer e.end()
+	if err := c.refreshBy(e); err != nil {
+		return Plan{}, err
+	}
+	known := c.known.Load()
+	plan, err := c.planOver(known.Newest(), change)
+	if err == nil && !plan.Done() && known.Newest() != known.Installed() {
+		err = c.busy(known.Newest())
+	}
+	return plan, err
+}
+
+// planOver is the plan for a change of a configuration.
+func (c *Client) planOver(present *quorum.Configuration, change Change) (Plan, error) {
+	members, system, err := change.target(present, c.allMembers())
+	if err != nil {
+		return Plan{}, err
+	}
+	if slices.Equal(members, present.Members()) && system.String() == present.System().String() {
+		return Plan{present, present, change.Force}, nil
+	}
+	target, err := quorum.NewConfiguration(present.Index()+1, members, system)
+	if err != nil {
+		return Plan{}, &ChangeError{c.withNames(strings.TrimPrefix(err.Error(), "quorum: "))}
+	}
+	return Plan{present, target, change.Force}, nil
+}
+
+// Propose has the target of a plan decided, by the members of the configuration
+// before it; its members are asked first whether they are ready. An admin's
+// certificate is needed. It returns when it is decided, which can't be undone;
+// Await waits until it is installed.
+//
+// Errors: *FragileError, *NotReadyError, *ConflictError and *NoQuorumError: the
+// target wasn't proposed, or something else was decided. *ChangeUnknownError: it
+// may be decided yet; the same change again finds out.
+func (c *Client) Propose(ctx context.Context, plan Plan) (reconfig.Decision, error) {
+	if plan.Done() {
+		return reconfig.Decision{Configuration: plan.Target, Proposed: true}, nil
+	}
+	e, err := c.scope(ctx)
+	if err != nil {
+		return reconfig.Decision{}, err
+	}
+	defer e.end()
+	p := c.proposer(plan.Target)
+	if newest := p.Known.Map().Newest(); newest != plan.Present && !newest.Equal(plan.Present) && !newest.Equal(plan.Target) {
+		return reconfig.Decision{}, c.overtaken(newest)
+	}
+	d, err := rambo.Recon(e, p, reconfig.Proposal{Members: plan.Target.Members(), System: plan.Target.System(), Force: plan.Force})
+	if d.Configuration == nil {
+		return d, c.changeFailure(e, plan.Target, err)
+	}
+	// It is decided. What telling the members came to doesn't matter.
+	c.decided(d.Configuration)
+	if !d.Proposed || !d.Configuration.Equal(plan.Target) {
+		return d, c.overtaken(d.Configuration)
+	}
+	return d, nil
+}
+
+// Reconfigure changes the members, and waits until the new configuration is
+// installed: from then on those that are no members any more may be switched off. It
+// is Plan, Propose and Await. A context without a deadline bounds the last by
+// nothing.
+func (c *Client) Reconfigure(ctx context.Context, change Change) (*quorum.Configuration, error) {
+	plan, err := c.Plan(ctx, change)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Propose(ctx, plan); err != nil {
+		return nil, err
+	}
+	return plan.Target, c.Await(ctx, plan.Target.Index(), nil)
+}
+
+// Progress is how far a step from one configuration to the next has come.
+type Progress struct {
+	// Active are the configurations whose quorums operations need, the installed one
+	// first: if that is all, no step is under way.
+	Active quorum.Configurations
+	// Members are those of all of them, sorted by name.
+	Members []MemberStatus
+}
+
+// Merging are the members of the configuration that is to be installed next that
+// aren't members of the installed one: they merge what that holds.
+func (p Progress) Merging() []MemberStatus {
+	if len(p.Active) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(p.Members), func(m MemberStatus) bool {
+		_, old := p.Active[0].Place(m.ID)
+		_, next := p.Active[1].Place(m.ID)
+		return old || !next
+	})
+}
+
+// Progress asks the members how far the step to a new configuration has come. It
+// waits for those that don't answer at most half a second.
+func (c *Client) Progress(ctx context.Context) (Progress, error) {
+	ctx, cancel := context.WithTimeout(ctx, refreshWait)
+	defer cancel()
+	e, err := c.scope(ctx)
+	if err != nil {
+		return Progress{}, err
+	}
+	defer e.end()
+	if err := c.refreshBy(e); err != nil {
+		return Progress{}, err
+	}
+	p := Progress{Active: c.known.Load().Active()}
+	ctx, enough := context.WithTimeout(ctx, progressWait)
+	defer enough()
+	said := make(map[quorum.NodeID]*replica.Status)
+	ids := p.Active.Members()
+	err = c.runtime.Scope(ctx).Ask(ids, &replica.StatusQuery{}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		if s, ok := answer.(*replica.Status); ok {
+			said[from] = s
+		}
+		return len(said) == len(ids)
+	})
+	if err != nil && !errors.Is(err, env.ErrDeadline) {
+		return Progress{}, cause(err)
+	}
+	for _, id := range ids {
+		p.Members = append(p.Members, MemberStatus{Member: c.member(id), Status: said[id]})
+	}
+	slices.SortFunc(p.Members, func(a, b MemberStatus) int { return strings.Compare(a.Label(), b.Label()) })
+	return p, nil
+}
+
+// Await waits until a configuration, or a later one, is installed, and meanwhile
+// tells each how far that has come, if that isn't nil. It ends early only with ctx
+// or the client.
+func (c *Client) Await(ctx context.Context, index quorum.ConfigIndex, each func(Progress)) error {
+	for c.known.Load().Installed().Index() < index {
+		p, err := c.Progress(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, ErrClosed):
+			return err
+		case err == nil && each != nil:
+			each(p)
+		}
+		if c.known.Load().Installed().Index() >= index {
+			break
+		}
+		if err := c.runtime.Scope(ctx).Sleep(awaitPause); err != nil {
+			return cause(err)
+		}
+	}
+	return nil
+}
+
+// Pending asks which changes of the members were proposed that aren't decided. It
+// changes nothing, and an admin's certificate is needed. Errors: *ConflictError if
+// one is decided and isn't installed yet; *NoQuorumError.
+func (c *Client) Pending(ctx context.Context) (*reconfig.Report, error) {
+	e, err := c.scope(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer e.end()
+	if err := c.refreshBy(e); err != nil {
+		return nil, err
+	}
+	r, err := c.proposer(nil).Pending(e)
+	if err != nil {
+		return nil, c.changeFailure(e, nil, err)
+	}
+	return r, nil
+}
+
+// Abort sees to it that no change of the members that is pending now is decided: it
+// has the present ones decided once more, as the configuration that it returns. An
+// admin's certificate is needed. Errors: reconfig.ErrNothingPending; *ConflictError
+// if it is too late; *NoQuorumError and *ChangeUnknownError.
+func (c *Client) Abort(ctx context.Context) (*quorum.Configuration, error) {
+	e, err := c.scope(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer e.end()
+	if err := c.refreshBy(e); err != nil {
+		return nil, err
+	}
+	again, err := rambo.Abort(e, c.proposer(nil))
+	if again == nil {
+		return nil, c.changeFailure(e, c.known.Load().Installed(), err)
+	}
+	c.decided(again)
+	return again, nil
+}
+
+// proposer has configurations decided. It tells what the client knows of the
+// members now, and of those of target.
+func (c *Client) proposer(target *quorum.Configuration) *reconfig.Proposer {
+	m := c.known.Load()
+	own := rambo.NewCMap(m)
+	own.OnChange = func(m *quorum.Map) { (*known)(c).Learn(&quorum.News{Map: m}) }
+	all := slices.DeleteFunc(c.allMembers(), func(n quorum.Member) bool {
+		named := m.Has(n.ID)
+		if target != nil && !named {
+			_, named = target.Place(n.ID)
+		}
+		return !named || len(n.Addresses) == 0
+	})
+	return &reconfig.Proposer{Cluster: c.cluster.Load().Cluster, Known: own, Members: all}
+}
+
+// decided takes in what was decided.
+func (c *Client) decided(next *quorum.Configuration) {
+	if m, err := c.known.Load().Decide(next); err == nil {
+		(*known)(c).Learn(&quorum.News{Map: m})
+	}
+}
+
+// refreshBy asks the members what they know of the cluster, until a read quorum of
+// the installed configuration has answered, or it has waited long enough.
+func (c *Client) refreshBy(e scope) error {
+	ctx, cancel := context.WithTimeout(e.ctx, refreshWait)
+	defer cancel()
+	active := c.known.Load().Active()
+	var heard quorum.Tally
+	heard.Begin(active[:1])
+	var told []*replica.Description
+	err := c.runtime.Scope(ctx).Ask(active.Members(), &replica.Describe{}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		if d, ok := answer.(*replica.Description); ok && !heard.Has(from) {
+			heard.Add(from)
+			told = append(told, d)
+		}
+		return heard.HasRead()
+	})
+	for _, d := range told {
+		c.takeIn(d)
+	}
+	if err == nil || errors.Is(err, env.ErrDeadline) {
+		return nil // with what is known
+	}
+	return cause(err)
+}
+
+// takeIn learns what a node says of the cluster, if it is this one.
+func (c *Client) takeIn(d *replica.Description) {
+	if m, err := quorum.NewMap(d.Configurations...); err == nil && d.Cluster == c.cluster.Load().Cluster {
+		(*known)(c).Learn(&quorum.News{Map: m, Members: d.Members})
+	}
+}
+
+// allMembers are all nodes that are known, sorted by id.
+func (c *Client) allMembers() []quorum.Member {
+	var all []quorum.Member
+	for _, id := range c.nodes() {
+		all = append(all, c.member(id))
+	}
+	slices.SortFunc(all, func(a, b quorum.Member) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return all
+}
