@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -73,8 +74,17 @@ func (e *ChangeUnknownError) Error() string {
 func (e *ChangeUnknownError) Unwrap() error { return e.Cause }
 
 // ConfigurationText describes a configuration with the members' names: "3: majority
-// of a b d".
-func (c *Client) ConfigurationText(of *quorum.Configuration) string { return c.withNames(of.String()) }
+// of a b d", sorted; of a grid they are in its order, row by row.
+func (c *Client) ConfigurationText(of *quorum.Configuration) string {
+	var names []string
+	for _, id := range of.Members() {
+		names = append(names, c.label(id))
+	}
+	if of.System().Kind != quorum.Grid {
+		slices.Sort(names)
+	}
+	return fmt.Sprintf("%d: %s of %s", of.Index(), c.withNames(of.System().String()), strings.Join(names, " "))
+}
 
 // ToleranceText is what a configuration tolerates, with the members' names.
 func (c *Client) ToleranceText(t quorum.Tolerance) string {

@@ -21,7 +21,8 @@ const (
 
 // member is the group of commands about who is in the cluster.
 func member() *urfave.Command {
-	return cli.Group("member", "who is in the cluster, and who may come", memberList(), memberTicket())
+	return cli.Group("member", "who is in the cluster, and who may come", memberList(), memberTicket(),
+		memberAdd(), memberRemove(), memberReplace(), memberSet(), memberProgress(), memberAbort())
 }
 
 func memberList() *urfave.Command {

@@ -89,7 +89,7 @@ func runDev(c *urfave.Context) (err error) {
 
 // stay keeps the cluster until the context ends.
 func stay(c *urfave.Context, dir string, temporary bool, cs *children) error {
-	contextFile := filepath.Join(dir, identity.FileContext)
+	contextFile := filepath.Join(dir, identity.FileAdmin)
 	withdraw, note := announce(contextFile)
 	defer withdraw()
 	if err := printChildren(c.App.Writer, cs); err != nil {

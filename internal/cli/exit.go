@@ -129,15 +129,26 @@ func class(c identity.Class, code int) exitRule {
 // denied matches the refusal of a node that says that our role doesn't allow
 // what we asked, also where that is why there was no quorum.
 func denied(err error) bool {
+	var members []client.MemberError
 	if q, ok := errors.AsType[*client.NoQuorumError](err); ok {
-		for _, m := range q.Members {
-			if m.Refused != nil && m.Refused.Reason == env.ReasonDenied {
-				return true
-			}
+		members = q.Members
+	}
+	if n, ok := errors.AsType[*client.NotReadyError](err); ok {
+		members = n.Members
+	}
+	for _, m := range members {
+		if m.Refused != nil && m.Refused.Reason == env.ReasonDenied {
+			return true
 		}
 	}
 	r, ok := errors.AsType[*env.Refused](err)
 	return ok && r.Reason == env.ReasonDenied
+}
+
+// ambiguous matches a name that several nodes have.
+func ambiguous(err error) bool {
+	n, ok := errors.AsType[*client.NodeError](err)
+	return ok && len(n.Candidates) > 0
 }
 
 // exitRules is the one table from errors to exit codes. The first rule that
@@ -152,9 +163,16 @@ func exitRules() []exitRule {
 		// How an operation ended.
 		is(client.ErrNotFound, ExitNotFound),
 		as[*NotFoundError](ExitNotFound),
+		as[*client.ChangeError](ExitUsage),
+		{ambiguous, ExitUsage},
+		as[*client.NodeError](ExitNotFound),
+		as[*client.FragileError](ExitPrecondition),
+		as[*client.ConflictError](ExitConflict),
+		as[*client.ChangeUnknownError](ExitUnknown),
 		as[*client.UnknownError](ExitUnknown),
 		{denied, ExitDenied},
 		as[*client.NoQuorumError](ExitNoQuorum),
+		as[*client.NotReadyError](ExitNoQuorum),
 
 		// Who we are, and whom we met.
 		class(identity.Damaged, ExitDamaged),

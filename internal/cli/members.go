@@ -10,11 +10,12 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"atoll/client"
+	"atoll/quorum"
 )
 
 // membersObject is what `member list -o json` prints.
 type membersObject struct {
-	Config  configObject `json:"config"`
+	Config  ConfigObject `json:"config"`
 	Members []listObject `json:"members"`
 	Standby []listObject `json:"standby"`
 }
@@ -32,7 +33,7 @@ type listObject struct {
 // PrintMembers prints who is in a cluster, in any format but raw.
 func PrintMembers(w io.Writer, format Format, s client.Status) error {
 	if format != TableFormat {
-		return PrintObject(w, format, membersObject{configOf(s), listJSON(s.Members), listJSON(s.Standby)})
+		return PrintObject(w, format, membersObject{ConfigOf(s.Configuration), listJSON(s.Members), listJSON(s.Standby)})
 	}
 	_, err := fmt.Fprintf(w, "configuration %d: %v\n\n", s.Configuration.Index(), s.Configuration.System())
 	if err != nil {
@@ -63,12 +64,9 @@ func listJSON(members []client.MemberStatus) []listObject {
 	return all
 }
 
-func configOf(s client.Status) configObject {
-	return configObject{
-		Index:     uint64(s.Configuration.Index()),
-		Quorum:    s.Configuration.System().String(),
-		Tolerates: s.Configuration.Tolerance(),
-	}
+// ConfigOf describes a configuration in JSON.
+func ConfigOf(c *quorum.Configuration) ConfigObject {
+	return ConfigObject{Index: uint64(c.Index()), Quorum: c.System().String(), Tolerates: c.Tolerance()}
 }
 
 // ContextPath returns the path of the context file that the ConnectionFlags, or

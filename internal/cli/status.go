@@ -17,7 +17,7 @@ import (
 // statusObject is what `status -o json` prints.
 type statusObject struct {
 	Cluster string         `json:"cluster"`
-	Config  configObject   `json:"config"`
+	Config  ConfigObject   `json:"config"`
 	Live    liveObject     `json:"live"`
 	Members []memberObject `json:"members"`
 	// Standby are nodes that no active configuration names.
@@ -28,7 +28,8 @@ type statusObject struct {
 	Disagreements []string `json:"disagreements"`
 }
 
-type configObject struct {
+// ConfigObject is a configuration in JSON.
+type ConfigObject struct {
 	Index     uint64           `json:"index"`
 	Quorum    string           `json:"quorum"`
 	Tolerates quorum.Tolerance `json:"tolerates"`
@@ -229,7 +230,7 @@ func certificateNote(name string, end int64, now time.Time) string {
 func statusJSON(s client.Status) statusObject {
 	o := statusObject{
 		Cluster:       string(s.Cluster),
-		Config:        configOf(s),
+		Config:        ConfigOf(s.Configuration),
 		Live:          liveOf(s),
 		Members:       membersJSON(s.Members, s.Configuration.Index()),
 		Standby:       membersJSON(s.Standby, s.Configuration.Index()),

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"atoll/internal/cli"
+	"atoll/internal/identity"
+	"atoll/internal/server"
+	"atoll/internal/store"
+)
+
+// standby starts a new node of a cluster, by the path of its admin's context.
+func standby(t *testing.T, admin, name string) {
+	t.Helper()
+	ticketText, stderr, code := run(t, "", "member", "ticket", "--context", admin, "--name", name, "-o", "raw")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	ticket, err := identity.ParseTicket(ticketText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), name)
+	err = identity.CreateMember(dir, identity.JoinSpec{Ticket: ticket, Listen: []string{"127.0.0.1:0"},
+		Prepare: func(dir string) error { return store.Create(store.Config{Dir: dir}) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := identity.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := server.Start(server.Config{Folder: folder, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := s.Join(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMemberChanges runs the commands that change the members, one after the other.
+func TestMemberChanges(t *testing.T) {
+	file := startCluster(t)
+	admin := filepath.Join(filepath.Dir(file), "admin.json")
+	standby(t, admin, "b")
+	standby(t, admin, "c")
+	for _, c := range []struct {
+		args           string
+		stdout, stderr string // what they contain
+		code           int
+	}{
+		{"progress", "no change of the members is pending", "", 0},
+		{"abort", "no change of the members is pending", "", 0},
+		{"add nobody", "", `no node is known by the id or name "nobody"`, cli.ExitNotFound},
+		{"add", "", "NODE is missing", cli.ExitUsage},
+		{"replace a", "", "NEW is missing", cli.ExitUsage},
+		{"replace c b", "", "c isn't a member", cli.ExitUsage},
+		{"add b", "", "any 0 of 2", cli.ExitPrecondition},
+		{"add b c --quorum all", "", "is not a quorum system", cli.ExitUsage},
+		{"add b c", "configuration 1: majority of a b c: installed\n", "would tolerate these deaths: reads: any 1 of 3", 0},
+		{"add b c", "configuration 1: majority of a b c: is so already\n", "", 0},
+		{"set a b c --quorum weights=a:2,b:2,c:1", "configuration 2: weights=", "decided: configuration 2", 0},
+		{"set a b c --quorum majority --wait=false", "configuration 3: majority of a b c: decided\n", "", 0},
+		{"set a b c", "configuration 3: majority of a b c: is so already\n", "", 0},
+		{"remove b c --force -o jsonl", `"changed":true,"installed":true}`, "any 0 of 1", 0},
+		{"replace a b -o jsonl", `{"config":{"index":5,`, "configuration 5: majority of b", 0},
+		{"progress -o jsonl", `"merging":[],"pending":[]}`, "", 0},
+		{"abort -o jsonl", `{"aborted":false}`, "", 0},
+	} {
+		stdout, stderr, code := run(t, "", append(strings.Fields("member "+c.args), "--context", admin, "--timeout", "1m")...)
+		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) || c.stdout == "" && stdout != "" {
+			t.Errorf("member %s: exit %d, stdout %q, stderr %q\nwant %d, %q, %q", c.args, code, stdout, stderr, c.code, c.stdout, c.stderr)
+		}
+	}
+	_, stderr, code := run(t, "", "member", "add", "c", "a", "--context", file)
+	if code != cli.ExitDenied || !strings.Contains(stderr, "a client may not send") {
+		t.Errorf("without an admin's context: exit %d, %s", code, stderr)
+	}
+	stdout, _, _ := run(t, "", "member", "list", "--context", admin, "-o", "json")
+	var list struct{ Members, Standby []struct{ Name string } }
+	if err := json.Unmarshal([]byte(stdout), &list); err != nil || len(list.Members) != 1 || list.Members[0].Name != "b" || len(list.Standby) != 2 {
+		t.Errorf("in the end: %s, %v", stdout, err)
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"atoll/client"
+	"atoll/internal/cli"
+	"atoll/quorum"
+	"atoll/reconfig"
+)
+
+func memberProgress() *urfave.Command {
+	return cli.Command{
+		Name:    "progress",
+		Purpose: "print how far a change of the members has come",
+		Details: `While a change is decided and not installed, prints what each new member has
+merged. Otherwise prints which changes are pending: some members know of them, and
+none is decided, as while somebody proposes one, or after he has died. It needs an
+admin's context, admin.json.`,
+		Examples: []string{"client member progress", "client member progress -o json"},
+		Flags:    clusterFlags("the whole command", cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat)),
+		Codes:    cli.ConnectionCodes(),
+		Run: func(c *urfave.Context) error {
+			return with(c, func(ctx context.Context, conn *client.Client) error {
+				p, err := conn.Progress(ctx)
+				if err != nil {
+					return err
+				}
+				var pending *reconfig.Report
+				if len(p.Active) == 1 {
+					pending, err = conn.Pending(ctx)
+					if _, decided := errors.AsType[*client.ConflictError](err); decided {
+						p, err = conn.Progress(ctx)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return printProgress(c, conn, p, pending)
+			})
+		},
+	}.Build()
+}
+
+// progressObject is what `member progress -o json` prints.
+type progressObject struct {
+	// Active are the configurations whose quorums operations need, the installed one
+	// first.
+	Active  []cli.ConfigObject `json:"active"`
+	Merging []mergingObject    `json:"merging"`
+	Pending []pendingObject    `json:"pending"`
+}
+
+type mergingObject struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	State string `json:"state"` // "up" or "silent"
+	Keys  int64  `json:"keys"`
+	Bytes int64  `json:"bytes"`
+	Done  bool   `json:"done"`
+}
+
+type pendingObject struct {
+	Config  cli.ConfigObject `json:"config"`
+	Members []string         `json:"members"` // ids
+	// State is "ready", or "accepted": that one may be decided already.
+	State string   `json:"state"`
+	Known []string `json:"known_by"` // ids
+}
+
+func printProgress(c *urfave.Context, conn *client.Client, p client.Progress, pending *reconfig.Report) error {
+	if format := cli.OutputOf(c); format != cli.TableFormat {
+		return cli.PrintObject(c.App.Writer, format, progressJSON(p, pending))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "installed: configuration %s\n", conn.ConfigurationText(p.Active[0]))
+	for _, next := range p.Active[1:] {
+		fmt.Fprintf(&b, "decided: configuration %s\n", conn.ConfigurationText(next))
+	}
+	b.WriteString(mergeText(p))
+	if pending != nil {
+		for _, x := range pending.Accepted {
+			fmt.Fprintf(&b, "accepted by %d: configuration %s\n", len(x.Nodes), conn.ConfigurationText(x.Configuration))
+		}
+		for _, x := range pending.Ready {
+			fmt.Fprintf(&b, "%d ready for: configuration %s\n", len(x.Nodes), conn.ConfigurationText(x.Configuration))
+		}
+		if pending.Nothing() {
+			b.WriteString("no change of the members is pending\n")
+		}
+	}
+	_, err := fmt.Fprint(c.App.Writer, b.String())
+	return err
+}
+
+func progressJSON(p client.Progress, pending *reconfig.Report) progressObject {
+	o := progressObject{Merging: []mergingObject{}, Pending: []pendingObject{}}
+	for _, a := range p.Active {
+		o.Active = append(o.Active, cli.ConfigOf(a))
+	}
+	for _, m := range p.Merging() {
+		x := mergingObject{ID: string(m.ID), Name: m.Name, State: "silent"}
+		if m.Status != nil {
+			x.State = "up"
+			if merge := m.Status.Merge; merge.Index == p.Active[1].Index() {
+				x.Keys, x.Bytes, x.Done = merge.Keys, merge.Bytes, merge.Done
+			}
+		}
+		o.Merging = append(o.Merging, x)
+	}
+	if pending != nil {
+		for _, x := range pending.Accepted {
+			o.Pending = append(o.Pending, pendingJSON(x, "accepted"))
+		}
+		for _, x := range pending.Ready {
+			o.Pending = append(o.Pending, pendingJSON(x, "ready"))
+		}
+	}
+	return o
+}
+
+func pendingJSON(x reconfig.Candidate, state string) pendingObject {
+	return pendingObject{cli.ConfigOf(x.Configuration), texts(x.Configuration.Members()), state, texts(x.Nodes)}
+}
+
+func texts(ids []quorum.NodeID) []string {
+	all := make([]string, len(ids))
+	for i, id := range ids {
+		all[i] = string(id)
+	}
+	return all
+}
