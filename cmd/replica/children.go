@@ -52,11 +52,15 @@ func startChildren(ctx context.Context, dir string, cluster identity.ClusterFile
 	if err != nil {
 		return nil, err
 	}
-	cs := &children{all: make([]*child, len(cluster.Members))}
-	errs := make([]error, len(cluster.Members))
+	folders, err := memberFolders(dir, cluster)
+	if err != nil {
+		return nil, err
+	}
+	cs := &children{all: make([]*child, len(folders))}
+	errs := make([]error, len(folders))
 	var wg sync.WaitGroup
-	for i, m := range byName(cluster.Members) {
-		wg.Go(func() { cs.all[i], errs[i] = startChild(ctx, self, filepath.Join(dir, m.Name)) })
+	for i, folder := range folders {
+		wg.Go(func() { cs.all[i], errs[i] = startChild(ctx, self, folder) })
 	}
 	wg.Wait()
 	cs.all = slices.DeleteFunc(cs.all, func(c *child) bool { return c == nil })
@@ -67,6 +71,64 @@ func startChildren(ctx context.Context, dir string, cluster identity.ClusterFile
 		}
 	}
 	return cs, nil
+}
+
+// memberFolders are the folders of the cluster's first members, and of those that
+// have joined it in dir since.
+func memberFolders(dir string, cluster identity.ClusterFile) ([]string, error) {
+	var folders []string
+	for _, m := range byName(cluster.Members) {
+		folders = append(folders, filepath.Join(dir, m.Name))
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		folder := filepath.Join(dir, e.Name())
+		if !e.IsDir() || slices.Contains(folders, folder) {
+			continue
+		}
+		if f, err := identity.OpenFolder(folder); err == nil && f.Cluster.Cluster == cluster.Cluster {
+			folders = append(folders, folder)
+		}
+	}
+	return folders, nil
+}
+
+// join makes a new node in dir, on loopback, and starts it. Its name is the next
+// that is free.
+func (cs *children) join(ctx context.Context, dir string, maxValue int) (*child, error) {
+	ca, err := identity.LoadCA(filepath.Join(dir, "ca"))
+	if err != nil {
+		return nil, err
+	}
+	request := identity.TicketRequest{Name: memberName(len(cs.all)), MaxValue: maxValue, Now: time.Now()}
+	for _, c := range cs.all {
+		request.Endpoints = append(request.Endpoints, c.serving.Addresses...)
+	}
+	ticket, err := ca.Ticket(request)
+	if err != nil {
+		return nil, err
+	}
+	ports := make([]int, 1)
+	if err := freePorts(ports); err != nil {
+		return nil, err
+	}
+	folder := filepath.Join(dir, request.Name)
+	listen := loopbackMembers(ports)[0].Address
+	if err := identity.CreateMember(folder, identity.JoinSpec{Ticket: ticket, Listen: []string{listen}, Prepare: prepareStore}); err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c, err := startChild(ctx, self, folder)
+	if err == nil {
+		cs.all = append(cs.all, c)
+	}
+	return c, err
 }
 
 // startChild starts the replica in folder. It is in a process group of its

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -16,7 +17,7 @@ import (
 // tour shows what a cluster does, on the real thing: every line that it
 // prints was done through client and quorums, and checked.
 func tour(c *urfave.Context, dir string, cs *children) error {
-	g := &guide{c: c, children: cs}
+	g := &guide{c: c, dir: dir, children: cs}
 	g.say("%s, each a process with its own disk:", plural(len(cs.all), "replica"))
 	if err := printChildren(c.App.Writer, cs); err != nil {
 		return err
@@ -42,8 +43,10 @@ func plural(n int, what string) string {
 // guide is who leads the tour.
 type guide struct {
 	c        *urfave.Context
+	dir      string
 	client   *client.Client
 	children *children
+	dead     *child // who was killed, nil if nobody was
 }
 
 func (g *guide) say(format string, args ...any) {
@@ -55,6 +58,8 @@ const (
 	tourPrefix = "tour/"
 	tourFirst  = tourPrefix + "greeting"
 	tourSecond = tourPrefix + "farewell"
+
+	tourWritten = tourPrefix + "written" // while the members change
 )
 
 func (g *guide) walk() error {
@@ -63,6 +68,8 @@ func (g *guide) walk() error {
 		g.overwrite,
 		g.killOne,
 		g.putAndGet(tourSecond, "still here"),
+		g.readBack(tourFirst, "hello again"),
+		g.replaceDead,
 		g.readBack(tourFirst, "hello again"),
 		g.deleteAndList,
 		g.status,
@@ -133,7 +140,77 @@ func (g *guide) killOne(ctx context.Context) error {
 	}
 	g.say("kill -9 %d: replica %s is dead. The cluster tolerates that: %d of %d may die for reads, %d for writes, whichever they are",
 		victim.serving.PID, victim.serving.Name, t.Reads.Any, t.Members, t.Writes.Any)
+	g.dead = victim
 	return nil
+}
+
+// replaceDead puts a fresh replica in the place of the dead one, while a client
+// writes.
+func (g *guide) replaceDead(ctx context.Context) error {
+	if g.dead == nil {
+		return nil
+	}
+	writer := g.startWriter(ctx)
+	defer writer.stop()
+	fresh, err := g.children.join(ctx, g.dir, g.client.MaxValue())
+	if err != nil {
+		return err
+	}
+	g.say("replica %s is new, and on standby. A client writes without a pause while it takes the place of %s:", fresh.serving.Name, g.dead.serving.Name)
+	cfg, err := client.LoadContext(filepath.Join(g.dir, identity.FileAdmin))
+	if err != nil {
+		return err
+	}
+	cfg.Timeout = startTimeout
+	admin, err := client.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	target, err := admin.Reconfigure(ctx, client.Change{Replace: []client.Replacement{{Old: g.dead.serving.Node, New: fresh.serving.Node}}})
+	if err != nil {
+		return err
+	}
+	writes, err := writer.stop()
+	if err != nil {
+		return fmt.Errorf("a write failed while the members changed: %w", err)
+	}
+	g.say("configuration %s is installed; of %s meanwhile none failed", admin.ConfigurationText(target), plural(writes, "write"))
+	return nil
+}
+
+// writer is a client that writes one key without a pause.
+type writer struct {
+	end    context.CancelFunc
+	ended  chan struct{}
+	writes int
+	err    error
+}
+
+func (g *guide) startWriter(ctx context.Context) *writer {
+	ctx, cancel := context.WithCancel(ctx)
+	w := &writer{end: cancel, ended: make(chan struct{})}
+	go func() {
+		defer close(w.ended)
+		for ctx.Err() == nil && w.err == nil {
+			_, err := g.client.Put(ctx, tourWritten, []byte(strconv.Itoa(w.writes)))
+			switch {
+			case err == nil:
+				w.writes++
+			case !errors.Is(err, context.Canceled):
+				w.err = err
+			}
+		}
+	}()
+	return w
+}
+
+// stop ends the writer, and returns how many writes there were, and why one has
+// failed, if one has.
+func (w *writer) stop() (int, error) {
+	w.end()
+	<-w.ended
+	return w.writes, w.err
 }
 
 func (g *guide) deleteAndList(ctx context.Context) error {
@@ -156,8 +233,12 @@ func (g *guide) deleteAndList(ctx context.Context) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	_, err := g.client.Delete(ctx, tourSecond)
-	return err
+	for _, key := range []string{tourSecond, tourWritten} {
+		if _, err := g.client.Delete(ctx, key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (g *guide) status(ctx context.Context) error {
