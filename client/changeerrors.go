@@ -122,7 +122,7 @@ func (c *Client) overtaken(decided *quorum.Configuration) error {
 // the client branches on.
 func (c *Client) changeFailure(s scope, target *quorum.Configuration, err error) error {
 	if e, ok := errors.AsType[*reconfig.FragileError](err); ok {
-		return &FragileError{e, fmt.Sprintf("not proposed: configuration %s would tolerate these deaths: %s (now: %s)",
+		return &FragileError{e, fmt.Sprintf("not proposed: configuration %s would tolerate these deaths: %s (now: %s); it is proposed only if that is forced",
 			c.ConfigurationText(e.Target), c.ToleranceText(e.Tolerance), c.ToleranceText(e.Present))}
 	}
 	if e, ok := errors.AsType[*reconfig.BusyError](err); ok {
