@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"atoll/abd"
@@ -191,11 +192,9 @@ type reconfiguring struct{ *replica.Node }
 // Tasks implements sim.Tasked.
 func (n reconfiguring) Tasks() []replica.Task {
 	return slices.DeleteFunc(n.Node.Tasks(), func(t replica.Task) bool {
-		return len(t.Name) > len(repairTasks) && t.Name[:len(repairTasks)] == repairTasks
+		return strings.HasPrefix(t.Name, "repair.")
 	})
 }
-
-const repairTasks = "repair."
 
 // reconfigurationPace is that of worlds that live for seconds.
 func reconfigurationPace() rambo.Pace {
