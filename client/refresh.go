@@ -88,10 +88,7 @@ func (c *Client) survey(ctx context.Context) {
 		return len(answered) == len(there)
 	})
 	for _, d := range answered {
-		m, err := quorum.NewMap(d.Configurations...)
-		if err == nil && d.Cluster == c.cluster.Load().Cluster {
-			(*known)(c).Learn(&quorum.News{Map: m, Members: d.Members})
-		}
+		c.takeIn(d)
 	}
 }
 

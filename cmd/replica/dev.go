@@ -37,7 +37,8 @@ func devCommand() *urfave.Command {
 certificates made for the purpose, prints where they are, and stays until it
 is interrupted; then it ends them. A replica that is killed stays dead: try it.
 
-A client without --context and --endpoints uses this cluster while it runs.
+A client without --context and --endpoints uses this cluster while it runs, as an
+admin: "client member" changes it. Nodes that join in its folder are started, too.
 With --data-dir the cluster is kept there, and started again the next time.
 With --once it takes free ports (unless --port is given), shows the main things
 that a cluster does, under keys that begin with "tour/", and ends; interrupted
