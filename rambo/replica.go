@@ -122,7 +122,8 @@ type Progress struct {
 // Progress returns how far the last merge has come.
 func (r *Replica) Progress() Progress {
 	m := r.merged
-	return Progress{m.Index, m.Keys, m.Bytes, m.After, m.Done}
+	over := m.Done || m.Index <= r.Map().Horizon().Installed // others may have sufficed
+	return Progress{m.Index, m.Keys, m.Bytes, m.After, over}
 }
 
 // Fenced reports whether the node knows of a configuration whose predecessor

@@ -21,7 +21,7 @@ type Pace struct {
 	// drives an upgrade that isn't done yet. Default 300 ms.
 	Turn time.Duration
 	// Patience is how long new members alone are waited for to merge, before
-	// those that stay are asked to merge as well. Default ten seconds.
+	// those that stay are asked to merge as well. Default 30 seconds.
 	Patience time.Duration
 	// Finish is how long a vote on the next configuration may lie without a
 	// decision before a node finds out what became of it. Default three seconds.
@@ -37,7 +37,7 @@ type Pace struct {
 const (
 	DefaultGossip   = time.Second
 	DefaultTurn     = 300 * time.Millisecond
-	DefaultPatience = 10 * time.Second
+	DefaultPatience = 30 * time.Second
 	DefaultFinish   = 3 * time.Second
 	DefaultAgain    = 200 * time.Millisecond
 	DefaultRate     = 64 << 20
