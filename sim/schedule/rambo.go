@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"atoll/abd"
 	"atoll/env"
@@ -49,9 +50,10 @@ type reconfigurations struct {
 	lives map[quorum.NodeID][]abd.LifeOf // that fences have brought
 }
 
-// tasks has no pauses: a schedule says when what happens.
+// tasks has no pauses: a schedule says when what happens. Those that stay are
+// asked to merge after ten seconds.
 func (s *reconfigurations) tasks() rambo.Tasks {
-	return rambo.Tasks{Pace: rambo.Pace{Rate: -1}, Rules: s.Rules.Rambo}
+	return rambo.Tasks{Pace: rambo.Pace{Rate: -1, Patience: 10 * time.Second}, Rules: s.Rules.Rambo}
 }
 
 // decide is "decide p c1 a b".
