@@ -17,6 +17,7 @@ import (
 	"atoll/abd"
 	"atoll/internal/cli"
 	"atoll/internal/identity"
+	"atoll/internal/server"
 	"atoll/internal/store"
 )
 
@@ -90,11 +91,18 @@ func checkData(c *urfave.Context) error {
 	}
 	_, folderErr := identity.OpenFolder(dir)
 	report, err := store.Check(dir)
+	own := ownStore(dir)
+	if errors.Is(own, store.ErrNoStore) {
+		report, err = &store.Report{}, nil
+	}
 	if err != nil {
 		return cmp.Or(folderErr, err)
 	}
 	o := checkObject{Dir: dir, Keys: report.Keys, Tombstones: report.Tombstones, Damage: []damageObject{}}
 	all := report.Damage()
+	if own != nil {
+		all = append([]error{own}, all...)
+	}
 	if identity.ClassOf(folderErr) == identity.Damaged {
 		all = append([]error{folderErr}, all...)
 		folderErr = cli.Silently(folderErr)
@@ -116,12 +124,30 @@ func checkData(c *urfave.Context) error {
 	return cmp.Or(printCheck(c, o), folderErr)
 }
 
+// ownStore returns the error of a folder whose store is gone, or isn't the one that
+// the node began with; what is damaged in it is another matter. Without an identity
+// there is nothing to hold a store against.
+func ownStore(dir string) error {
+	if _, err := os.Lstat(filepath.Join(dir, identity.FileIdentity)); err != nil {
+		return nil
+	}
+	_, err := server.StoreOf(dir)
+	if identity.ClassOf(err) == identity.Damaged {
+		return err
+	}
+	return nil
+}
+
 // identityFiles are those that make a folder a certain node's.
 func identityFiles(dir string, damage []damageObject) (files []fileObject) {
-	for _, name := range []string{identity.FileIdentity, identity.FileCluster, identity.FileCA, identity.FileCertificate, identity.FileKey} {
+	for _, name := range []string{identity.FileIdentity, identity.FileCluster, identity.FileCA, identity.FileCertificate, identity.FileKey, identity.FileInstance} {
 		f := fileObject{File: filepath.Join(dir, name)}
-		if info, err := os.Stat(f.File); err == nil {
+		info, err := os.Stat(f.File)
+		switch {
+		case err == nil:
 			f.Bytes = info.Size()
+		case name == identity.FileInstance:
+			continue // an earlier version made the folder: the next start writes it
 		}
 		for _, d := range damage {
 			if d.File == f.File {
@@ -236,6 +262,10 @@ func dumpData(c *urfave.Context) error {
 	log := cli.Logger(c)
 	var first error
 	n := 0
+	own := ownStore(dir)
+	if errors.Is(own, store.ErrNoStore) {
+		return own
+	}
 	err = store.Dump(dir, abd.Key(c.String(flagPrefix)), func(key abd.Key, r abd.Record) error {
 		if c.Context.Err() != nil {
 			return cli.ErrInterrupted
@@ -252,7 +282,7 @@ func dumpData(c *urfave.Context) error {
 	if err == nil && n > 0 {
 		err = fmt.Errorf("damage was met %d times, and what it touches was left out: %w", n, first)
 	}
-	return err
+	return cmp.Or(err, own)
 }
 
 func dataCompactCommand() *urfave.Command {
@@ -291,6 +321,9 @@ func compactData(c *urfave.Context) error {
 		return err
 	}
 	if _, err := identity.OpenFolder(dir); err != nil {
+		return err
+	}
+	if err := ownStore(dir); err != nil {
 		return err
 	}
 	begin := time.Now()

@@ -235,6 +235,62 @@ func TestDataOfADamagedNode(t *testing.T) {
 	}
 }
 
+// A member whose store is gone, or is another one, is named by whatever is called on
+// its folder, with the way out, and isn't touched.
+func TestANodeWithoutItsStore(t *testing.T) {
+	storeFiles := []string{"store.json", "state.db", "journal"}
+	for _, c := range []struct {
+		name   string
+		break_ func(t *testing.T, member string)
+		want   string
+	}{
+		{"gone", func(*testing.T, string) {}, "holds no store any more"},
+		{"gone, of an earlier version", func(t *testing.T, member string) {
+			remove(t, filepath.Join(member, identity.FileInstance))
+		}, "holds no store any more"},
+		{"of another cluster", func(t *testing.T, member string) {
+			_, other := initOne(t, "127.0.0.1:1")
+			for _, name := range storeFiles {
+				if err := os.Rename(filepath.Join(other, name), filepath.Join(member, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, "holds another store"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, member := initOne(t, "127.0.0.1:1")
+			for _, name := range storeFiles {
+				if err := os.RemoveAll(filepath.Join(member, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.break_(t, member)
+			before := contents(t, member)
+			for _, command := range []string{"run --listen 127.0.0.1:0 --log-level error", "data dump", "data compact", "data check"} {
+				code, stdout, stderr := run(t, append(strings.Fields(command), "--data-dir", member)...)
+				text := stdout + stderr
+				if code != cli.ExitDamaged || !strings.Contains(text, member+" "+c.want) || !strings.Contains(text, "client member ticket") ||
+					!strings.Contains(text, "replica join") || !strings.Contains(text, "goes on with the others") {
+					t.Errorf("%s: exit %d, %s", command, code, text)
+				}
+			}
+			if code, stdout, _ := run(t, "data", "check", "-o", "json", "--data-dir", member); code != cli.ExitDamaged || !strings.Contains(stdout, `"ok":false`) && !strings.Contains(stdout, `"ok": false`) {
+				t.Errorf("check as JSON: exit %d, %s", code, stdout)
+			}
+			after := contents(t, member)
+			for path, was := range before {
+				if after[path] != was {
+					t.Errorf("%s was changed", path)
+				}
+			}
+		})
+	}
+	// Where no node is, none has lost anything.
+	if code, _, stderr := run(t, "data", "dump", "--data-dir", t.TempDir()); code != cli.ExitPrecondition || !strings.Contains(stderr, "no store here") {
+		t.Errorf("dump of an empty folder: exit %d, %s", code, stderr)
+	}
+}
+
 // lastOf returns the last line of a text.
 func lastOf(text string) string {
 	text = strings.TrimSpace(text)

@@ -130,17 +130,15 @@ func Bound(dir string, instance Instance) (bool, error) {
 	return true, nil
 }
 
-// Lost returns the *FolderError of a member's folder that was tied to a store when
-// there is none in it.
-func Lost(dir string) error {
-	if _, err := os.Lstat(filepath.Join(dir, FileInstance)); err != nil {
-		return nil // it never began
-	}
-	return &FolderError{File: dir, Problem: "holds no store any more, and what this node has acknowledged was in it", Class: Damaged, WayOut: lostWayOut}
+// Lost returns the *FolderError of a member's folder in which there is no store,
+// because of cause. Whatever makes such a folder makes its store, so there was one.
+func Lost(dir string, cause error) error {
+	return &FolderError{File: dir, Class: Damaged, Err: cause, WayOut: lostWayOut,
+		Problem: "holds no store any more, and what this node has acknowledged was in it"}
 }
 
 // lostWayOut says what becomes of an identity whose store is lost.
-const lostWayOut = "this identity can't be used again: make a ticket with client member ticket, start a new node with replica join, and let it take this one's place"
+const lostWayOut = "the cluster goes on with the others; this identity can't be used again: make a ticket with client member ticket, start a new node with replica join, and let it take this one's place"
 
 // IsTicketOf reports whether the folder dir is that of the node that a ticket is
 // for. No folder, or an empty one, is none.

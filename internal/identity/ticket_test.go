@@ -171,9 +171,6 @@ func TestBind(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(cluster(t, identity.Spec{Now: start}), "a")
 	one, other := identity.Instance{1}, identity.Instance{2}
-	if err := identity.Lost(dir); err != nil {
-		t.Errorf("never begun: %v", err)
-	}
 	for range 2 {
 		if err := identity.Bind(dir, one); err != nil {
 			t.Error(err)
@@ -184,7 +181,12 @@ func TestBind(t *testing.T) {
 	if identity.ClassOf(err) != identity.Damaged {
 		t.Errorf("another store is of class %v", identity.ClassOf(err))
 	}
-	contains(t, identity.Lost(dir), "holds no store", "client member ticket")
+	gone := errors.New("gone")
+	err = identity.Lost(dir, gone)
+	contains(t, err, dir, "holds no store", "goes on with the others", "client member ticket", "replica join")
+	if !errors.Is(err, gone) || identity.ClassOf(err) != identity.Damaged {
+		t.Errorf("a store that is gone: %v, of class %v", err, identity.ClassOf(err))
+	}
 	write(t, []byte(`{"format":1,"instance":"0100"}`), dir, identity.FileInstance)
 	if err := identity.Bind(dir, one); identity.ClassOf(err) != identity.Damaged {
 		t.Errorf("a damaged file: %v", err)

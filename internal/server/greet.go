@@ -15,14 +15,13 @@ import (
 	"atoll/rambo"
 )
 
-// storeOf returns the instance of the store in a node's folder, once it is shown to
-// be the one that the node began with.
-func storeOf(dir string) (join.Instance, error) {
+// StoreOf returns the instance of the store in a node's folder, once it is shown to
+// be the one that the node began with. It is an *identity.FolderError that the store
+// is gone, or is another one; for others see store.ID.
+func StoreOf(dir string) (join.Instance, error) {
 	id, err := store.ID(dir)
 	if errors.Is(err, store.ErrNoStore) {
-		if lost := identity.Lost(dir); lost != nil {
-			return join.Instance{}, lost
-		}
+		return join.Instance{}, identity.Lost(dir, err)
 	}
 	if err != nil {
 		return join.Instance{}, err

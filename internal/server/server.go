@@ -153,7 +153,7 @@ func Start(cfg Config) (_ *Server, err error) {
 	if err := store.InUse(cfg.Folder.Dir); err != nil {
 		return nil, err
 	}
-	instance, err := storeOf(cfg.Folder.Dir)
+	instance, err := StoreOf(cfg.Folder.Dir)
 	if err != nil {
 		return nil, err
 	}
