@@ -175,6 +175,29 @@ func TestCommitTakesTheBallast(t *testing.T) {
 	}
 }
 
+// Somebody else fills the disk while nothing is written, and a moment after the
+// start: it is noticed all the same, and that there is space again, too.
+func TestFreeSpaceIsLookedAtFromTheStart(t *testing.T) {
+	cfg, _, setFree := withFree(t)
+	cfg.ballastAfter, cfg.spaceRetry = time.Hour, time.Millisecond
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	waitSpare(s)
+	for _, full := range []bool{true, false, true} {
+		if full {
+			setFree(999)
+		} else {
+			setFree(1000)
+		}
+		s.journal.mu.Lock()
+		for s.journal.full.Load() != full { // unasked
+			s.journal.ready.Wait()
+		}
+		s.journal.mu.Unlock()
+	}
+	mustClose(t, s)
+}
+
 // A store that is open for a moment leaves the disk alone.
 func TestBallastIsForTheLongRun(t *testing.T) {
 	cfg, _, setFree := withFree(t)

@@ -60,10 +60,12 @@ const (
 	pressureStop = 2.0
 	// longestDelay is by how much Commit is delayed just below pressureStop.
 	longestDelay = 20 * time.Millisecond
-	// spaceRetry is how often a full disk is looked at again.
+	// spaceRetry is how often it is looked at how much space is free.
 	spaceRetry = 500 * time.Millisecond
 	// ballastAfter is how long a store is open before it takes its ballast.
 	ballastAfter = 10 * time.Second
+	// loudDamage is how many damaged records the log names at a start.
+	loudDamage = 16
 	// lockTimeout bounds bbolt's own wait for its file lock. The folder's
 	// lock is held by then, so nobody but a stranger can have it.
 	lockTimeout = time.Second
@@ -130,6 +132,7 @@ type Config struct {
 	allocate  func(path string, size int64) error
 
 	ballastAfter time.Duration
+	spaceRetry   time.Duration
 	reached      func(point string) // of a Compact
 }
 
@@ -173,6 +176,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.ballastAfter == 0 {
 		c.ballastAfter = ballastAfter
+	}
+	if c.spaceRetry == 0 {
+		c.spaceRetry = spaceRetry
 	}
 	if c.allocate == nil {
 		c.allocate = allocateFile

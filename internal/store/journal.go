@@ -209,7 +209,7 @@ func (j *journal) makeLarge(size int64) (spare, error) {
 		select {
 		case <-j.stop:
 			return spare{}, ErrClosed
-		case <-time.After(spaceRetry):
+		case <-time.After(j.cfg.spaceRetry):
 		}
 	}
 }
@@ -222,27 +222,25 @@ func (j *journal) look() {
 	}
 }
 
-// prepare keeps a spare ready, and j.full up to date, until the store closes.
+// prepare keeps a spare ready, and j.full up to date, until the store closes. It
+// looks often even when all was well: it is others who fill the disk, and they
+// don't say so.
 func (j *journal) prepare() {
-	ballast := time.After(j.cfg.ballastAfter)
+	again := time.NewTicker(j.cfg.spaceRetry)
+	defer again.Stop()
 	for {
-		retry := j.prepareOnce()
-		var again <-chan time.Time
-		if retry {
-			again = time.After(spaceRetry)
-		}
+		j.prepareOnce()
 		select {
 		case <-j.stop:
 			return
 		case <-j.kick:
-		case <-again:
-		case <-ballast:
+		case <-again.C:
 		}
 	}
 }
 
-// prepareOnce reports whether it should be tried again in a while.
-func (j *journal) prepareOnce() (retry bool) {
+// prepareOnce looks at the free space, and makes what is missing and fits.
+func (j *journal) prepareOnce() {
 	j.mu.Lock()
 	need, starving := len(j.mu.spares) == 0, j.mu.starving
 	j.mu.Unlock()
@@ -264,10 +262,9 @@ func (j *journal) prepareOnce() (retry bool) {
 		}
 	}
 	if errors.Is(err, ErrClosed) || err == nil && j.waiting.Load() {
-		return false
+		return
 	}
 	j.setFull(err != nil, err)
-	return err != nil
 }
 
 // enough returns an error when there is too little space to take anything new.
