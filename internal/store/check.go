@@ -59,7 +59,9 @@ type checker struct {
 	path string
 	r    io.ReaderAt
 	meta boltMeta
-	seen []uint64 // a bit a page; shared by those who check parts of a tree
+	// spoiled is what is wrong with the other meta page, nil if nothing is.
+	spoiled error
+	seen    []uint64 // a bit a page; shared by those who check parts of a tree
 
 	bucket  string
 	last    []byte // the last key in the bucket's order
@@ -180,6 +182,11 @@ func (c *checker) readMetas(size int64) error {
 		c.meta = m1
 	default:
 		c.meta = m0
+	}
+	if !ok0 {
+		c.spoiled = damagedMeta(c.path, 0)
+	} else if !ok1 {
+		c.spoiled = damagedMeta(c.path, 1)
 	}
 	if c.meta.high > uint64(size)/boltPage {
 		return damagedFile(c.path, -1, "it was cut short: it has %d bytes, and uses %d pages of %d", size, c.meta.high, boltPage)

@@ -54,8 +54,9 @@
 // returned, at most the last frame can be torn. So a bad frame with a valid
 // one behind it is damage, and Open refuses with a [DamageError] that names
 // file and offset; a bad frame with nothing behind it is taken for one that was
-// never acknowledged, and is cut off. What can't be told apart: damage to the
-// very last frame, and a frame that was torn; nor a last segment that somebody
+// never acknowledged, and is cut off; the log says what stood there (ending.go).
+// What can't be told apart: damage that reaches to the end of what was written,
+// one frame or many, and a frame that was torn; nor a last segment that somebody
 // removed, and one that was never begun. Then an acknowledged write is lost
 // here, until it is pulled from the others.
 //

@@ -26,6 +26,9 @@ const wayOut = "leave this member off, and don't start it with an empty store, w
 const recordWayOut = "nothing needs to be done at once: this node abstains on the key, the others serve it, and it is healed from them; " +
 	"if it isn't alone, look at the disk, and at the folder with replica data check"
 
+// metaWayOut is what to do about a damaged meta page, of which there are two.
+const metaWayOut = "nothing is lost, and the next start writes it anew; if no crash explains it, look at the disk"
+
 // DamageError says that a file holds something that can't be trusted.
 type DamageError struct {
 	// File is the path of the damaged file.
@@ -73,6 +76,11 @@ func (e *DamageError) Unwrap() error {
 // damagedFile says that a whole file can't be trusted.
 func damagedFile(path string, offset int64, format string, args ...any) error {
 	return &DamageError{File: path, Offset: offset, Reason: fmt.Sprintf(format, args...), WayOut: wayOut}
+}
+
+// damagedMeta says that one of the two meta pages of a bbolt file can't be trusted.
+func damagedMeta(path string, page int64) error {
+	return &DamageError{File: path, Offset: page * boltPage, Reason: fmt.Sprintf("meta page %d isn't valid, and the other one is used", page), WayOut: metaWayOut}
 }
 
 // damagedRecord says that one record can't be trusted.

@@ -278,6 +278,10 @@ func (s *Store) recover(id storeID) error {
 		return err
 	}
 	s.state, s.summary = state, m
+	s.state.log = s.log
+	if found.spoiled != nil {
+		s.log.Warn("a meta page of the database was damaged; it was written anew from the other one", "err", found.spoiled)
+	}
 	s.keys.Add(m.keys)
 	s.tombstones.Add(m.tombstones)
 	s.applied.Store(uint64(m.applied))
@@ -297,6 +301,11 @@ func (s *Store) recover(id storeID) error {
 // in the journal, and goes into bbolt at once.
 func (s *Store) suspect(damaged []error) {
 	tables := s.tables()
+	defer func() {
+		if more := len(s.suspects) - loudDamage; more > 0 {
+			s.log.Warn("more records are damaged; replica data check names all", "file", s.state.path, "records", more)
+		}
+	}()
 	for _, err := range damaged {
 		d, ok := errors.AsType[*abd.DamagedRecord](err)
 		switch {
@@ -305,7 +314,9 @@ func (s *Store) suspect(damaged []error) {
 			s.healed = true
 		default:
 			s.suspects = append(s.suspects, d.Key)
-			s.log.Warn("a record is damaged: this node abstains on its key until it is healed", "err", err)
+			if len(s.suspects) <= loudDamage {
+				s.log.Warn("a record is damaged: this node abstains on its key until it is healed", "err", err)
+			}
 		}
 	}
 }

@@ -213,6 +213,9 @@ func (i *inspection) readSummary() error {
 func (i *inspection) strict() error {
 	path := i.statePath()
 	c, err := checkState(path)
+	if c != nil && c.spoiled != nil {
+		i.noteAt(c.spoiled)
+	}
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) {
 			return err
@@ -417,12 +420,13 @@ func (r *journalReader) frames(f *FileReport, b []byte, number uint64, last bool
 	j := journal{id: r.id}
 	at := int64(segmentHead)
 	for {
-		fr, head, whole := readFrame(b[at:], r.id, number)
+		fr, _, whole := readFrame(b[at:], r.id, number)
 		if !whole || fr.first != r.end {
 			later, ok := j.laterFrame(b, at, r.end, number)
 			if !ok {
-				if head && last {
-					f.Note = "its last frame was never finished, and will be cut off"
+				if last {
+					e, _ := endingOf(b[at:], r.id, number, r.end)
+					f.Note = e.note()
 				}
 				return nil
 			}

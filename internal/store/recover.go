@@ -300,10 +300,11 @@ func (j *journal) settle(r *recovered) error {
 		}
 	}
 	if rest := r.bytes[r.offset:]; len(rest) >= frameHead {
-		torn, head, _ := readFrame(rest, j.id, r.header.generation)
-		if head {
-			j.log.Warn("the journal's last frame was never finished, and is cut off",
-				"file", r.path, "offset", r.offset, "records", torn.records)
+		switch e, records := endingOf(rest, j.id, r.header.generation, r.end); e {
+		case endsTorn:
+			j.log.Warn("the journal's last frame was never finished, and is cut off", "file", r.path, "offset", r.offset, "records", records)
+		case endsGarbled, endsInZeros:
+			j.log.Warn("the journal ends where it may have gone on: it is cut off", "file", r.path, "offset", r.offset, "found", e.note())
 		}
 		// A torn head isn't told from an old frame's; both go.
 		if _, err := r.file.WriteAt(make([]byte, frameHead), r.offset); err != nil {

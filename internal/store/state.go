@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/bbolt"
 
@@ -30,6 +32,11 @@ const (
 type state struct {
 	path string
 	db   *bbolt.DB
+	log  *slog.Logger
+	// used is how many bytes of the file are in use, at least; 0 before the first
+	// commit. shrunk notes that the log was told that there are fewer.
+	used   atomic.Int64
+	shrunk sync.Once
 	// reading is the transaction that loads share, as beginning one costs as
 	// much as a search. It is renewed before and after each write transaction.
 	reading struct {
@@ -222,6 +229,7 @@ func (s *state) view(key abd.Key, f func(records *bbolt.Bucket) error) (err erro
 	defer func() {
 		if r := recover(); r != nil {
 			err = damagedRecord(s.path, keyBytes(key), fmt.Sprintf("reading it failed: %v", r))
+			s.noteCut()
 		}
 	}()
 	tx, err := s.db.Begin(false)
@@ -242,6 +250,7 @@ func (s *state) load(key abd.Key, withValue bool, over *overrides) (record []byt
 	defer func() {
 		if p := recover(); p != nil {
 			err = damagedRecord(s.path, keyBytes(key), fmt.Sprintf("reading it failed: %v", p))
+			s.noteCut()
 			s.endReading()
 		} else if r.brief {
 			s.endReading()
@@ -265,6 +274,19 @@ func (s *state) load(key abd.Key, withValue bool, over *overrides) (record []byt
 		return nil, damagedRecord(s.path, keyBytes(key), reason)
 	}
 	return bytes.Clone(found), nil
+}
+
+// noteCut looks, after a read that has failed, whether the file is shorter than what
+// is in use of it, and says so once: then it isn't a record that is damaged here and
+// there, as all that will be said of reads.
+func (s *state) noteCut() {
+	size, err := s.size()
+	if used := s.used.Load(); err == nil && size < used {
+		s.shrunk.Do(func() {
+			s.log.Error("the database was cut short while it is in use: this node abstains on what was behind the cut, and ends when it has to write there",
+				"file", s.path, "bytes", size, "used", used)
+		})
+	}
 }
 
 // endReading ends the shared transaction. The caller holds s.reading.
@@ -431,7 +453,8 @@ func (s *state) apply(batch []appliedRecord, cells map[string][]byte, m summary,
 	// to use; and after it, so that loads find what it wrote.
 	s.renewReading(size > initialMap-mapReserve)
 	defer s.renewReading(false)
-	return s.db.Update(func(tx *bbolt.Tx) error {
+	used := int64(0)
+	err = s.db.Update(func(tx *bbolt.Tx) error {
 		records := tx.Bucket([]byte(bucketRecords))
 		records.FillPercent = fill
 		for _, r := range batch {
@@ -454,8 +477,13 @@ func (s *state) apply(batch []appliedRecord, cells map[string][]byte, m summary,
 				return err
 			}
 		}
+		used = tx.Size()
 		return tx.Bucket([]byte(bucketMeta)).Put([]byte(summaryKey), m.encode())
 	})
+	if err == nil {
+		s.used.Store(used)
+	}
+	return err
 }
 
 // renewReading makes the next load begin a transaction. While it is brief,

@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"atoll/abd"
+	"atoll/internal/logtest"
 )
 
 // usedPages returns the pages of a bbolt file that are in use, or were.
@@ -267,6 +269,8 @@ func TestDamagedTag(t *testing.T) {
 // The file shrinks while it is mapped: a memory fault, not the process's end.
 func TestVanishingState(t *testing.T) {
 	cfg := filled(t, 200)
+	var log logtest.Book
+	cfg.Log = log.Log(slog.LevelWarn)
 	s := mustOpen(t, cfg)
 	if err := os.Truncate(filepath.Join(cfg.Dir, stateName), 2*boltPage); err != nil {
 		t.Fatal(err)
@@ -276,6 +280,9 @@ func TestVanishingState(t *testing.T) {
 	}
 	if _, err := s.Scan("", "", visitAll); !errors.Is(err, abd.ErrDamaged) {
 		t.Errorf("Scan of a file that was cut: %v", err)
+	}
+	if log.Count("cut short while it is in use") != 1 || !log.Contains("file="+filepath.Join(cfg.Dir, stateName)+" bytes=8192 used=") {
+		t.Errorf("the log says %s", log.String())
 	}
 }
 
@@ -297,6 +304,36 @@ func TestApplyToAVanishingState(t *testing.T) {
 	wantDamage(t, s.failure, stateName)
 	if _, err := s.Commit(); !errors.Is(err, s.failure) {
 		t.Errorf("Commit afterwards: %v", err)
+	}
+}
+
+// A damaged meta page costs nothing as long as the other one is there: Check names
+// it, a start says so and writes it anew.
+func TestDamagedMeta(t *testing.T) {
+	for page := range int64(2) {
+		cfg := filled(t, 50)
+		path := filepath.Join(cfg.Dir, stateName)
+		b := readFile(t, path)
+		b[page*boltPage+30] ^= 1
+		writeFile(t, path, b)
+		report, err := Check(cfg.Dir)
+		if err != nil || len(report.Damage()) != 1 {
+			t.Fatalf("meta page %d: Check: %v, %v", page, err, report.Damage())
+		}
+		if d := wantDamage(t, report.Damage()[0], stateName); d.Offset != page*boltPage || d.WayOut != metaWayOut {
+			t.Errorf("meta page %d: %v", page, d)
+		}
+		var log logtest.Book
+		cfg.Log = log.Log(slog.LevelWarn)
+		s := mustOpen(t, cfg)
+		wantLoad(t, s, keysOf(50)[49], testRecord(50, valueOf(keysOf(50)[49])))
+		mustClose(t, s)
+		if log.Count("a meta page") != 1 || !log.Contains(path) {
+			t.Errorf("meta page %d: the log says %s", page, log.String())
+		}
+		if report, err = Check(cfg.Dir); err != nil || len(report.Damage()) > 0 {
+			t.Errorf("meta page %d, after a start: Check: %v, %v", page, err, report.Damage())
+		}
 	}
 }
 
