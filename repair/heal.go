@@ -148,7 +148,7 @@ func (r *Replica) mend(m *mend) (env.Message, env.Position, error) {
 		case err != nil:
 			return nil, 0, err
 		}
-		r.recovered(key)
+		r.healed(key)
 	}
 	return &mended{}, after, nil
 }
@@ -168,7 +168,15 @@ func (r *Replica) covered(key abd.Key, life abd.Life) error {
 }
 
 func (r *Replica) heal(key abd.Key, record abd.Record) (env.Position, error) {
-	r.progress.Healed++
-	r.recovered(key)
+	r.healed(key)
 	return r.view.Heal(key, record)
+}
+
+// healed forgets that a record is damaged, and counts it. A damaged key is one
+// damage, and takes two changes: it goes, and the right one comes, which nobody had
+// missed under its name.
+func (r *Replica) healed(key abd.Key) {
+	if r.recovered(key) {
+		r.progress.Healed++
+	}
 }

@@ -1,6 +1,8 @@
 package repair
 
 import (
+	"strconv"
+
 	"atoll/abd"
 	"atoll/quorum"
 )
@@ -14,8 +16,9 @@ const (
 	MaxEntryBytes = 1 << 20
 	// maxExamined is how many keys a node looks at for one answer.
 	maxExamined = 4 * abd.MaxPage
-	// maxAiling is how many damaged records a node keeps in mind.
-	maxAiling = 4096
+	// MaxDamaged is how many damaged records a node keeps in mind: when it knows of
+	// so many, there may be more.
+	MaxDamaged = 4096
 )
 
 // Range is what lies between two keys: all keys that come after After and, when
@@ -174,7 +177,16 @@ type Progress struct {
 	Bytes    int64 // of their keys and values
 	Examined int64 // records read in search of damage
 	Healed   int64 // damaged records that were replaced
-	Damaged  int64 // damaged records that are known and not healed, now
+	Damaged  int64 // damaged records that are known and not healed, now; up to MaxDamaged
+}
+
+// DamagedText says for people how many damaged records are known: from MaxDamaged on
+// that is a bound, and no count.
+func (p Progress) DamagedText() string {
+	if p.Damaged >= MaxDamaged {
+		return "at least " + strconv.FormatInt(p.Damaged, 10)
+	}
+	return strconv.FormatInt(p.Damaged, 10)
 }
 
 // HashOf returns the hash of keys and tags in the order of the keys, for a

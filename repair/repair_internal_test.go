@@ -238,6 +238,32 @@ func TestMendOfAnEarlierLife(t *testing.T) {
 	}
 }
 
+// A damaged key is one damage: that it takes two changes, one under the name that
+// it has now and one under the right name, doesn't make it two that were healed.
+func TestHealingOfAKeyCountsOnce(t *testing.T) {
+	m := newMemory()
+	m.records["kez"], m.damaged["kez"] = record(1), true // it was "key"
+	m.beside = map[abd.Key]abd.Key{"key": "kez"}
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, found := r.Damaged(); !found || first != "kez" {
+		t.Errorf("damaged is %q, %t", first, found)
+	}
+	for _, msg := range []env.Message{&renew{}, &mend{Entries: []Entry{{"key", record(1)}}, Damaged: []abd.Key{"kez"}, Done: true, Life: 1}} {
+		if out, err := r.Step(env.Address{Node: "n"}, msg, nil); err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+	}
+	if got := r.Progress(); got.Healed != 1 || got.Damaged != 0 || m.records["key"].Tag != record(1).Tag {
+		t.Errorf("progress: %+v, and the key is %v", got, m.records["key"].Tag)
+	}
+	if first, found := r.Damaged(); found {
+		t.Errorf("%q is still damaged", first)
+	}
+}
+
 // What can't be read because of another damage isn't removed: that one is
 // noticed, and waits for its life.
 func TestMendBesideAnotherDamage(t *testing.T) {

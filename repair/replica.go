@@ -61,6 +61,15 @@ func (r *Replica) Progress() Progress {
 	return p
 }
 
+// Damaged returns the first of the records that are known to be damaged, if there
+// is one.
+func (r *Replica) Damaged() (first abd.Key, found bool) {
+	if len(r.ailing) == 0 {
+		return "", false
+	}
+	return r.ailing[0].key, true
+}
+
 // Standing returns what the node's answers must say of lives, and the position
 // of the record that says so. A step can change it.
 func (r *Replica) Standing() (abd.Standing, env.Position) { return r.standing, r.at }
@@ -329,16 +338,18 @@ func (r *Replica) find(key abd.Key) (at int, is bool) {
 
 // ail keeps in mind that a record is damaged.
 func (r *Replica) ail(key abd.Key) {
-	if i, known := r.find(key); !known && len(r.ailing) < maxAiling {
+	if i, known := r.find(key); !known && len(r.ailing) < MaxDamaged {
 		r.ailing = slices.Insert(r.ailing, i, ailing{key: key})
 	}
 }
 
-// recovered forgets that it was.
-func (r *Replica) recovered(key abd.Key) {
-	if i, known := r.find(key); known {
+// recovered forgets that it was, and reports whether it was known.
+func (r *Replica) recovered(key abd.Key) bool {
+	i, known := r.find(key)
+	if known {
 		r.ailing = slices.Delete(r.ailing, i, i+1)
 	}
+	return known
 }
 
 // ailment answers with a gap that wants healing: each time another one, so that

@@ -317,6 +317,9 @@ func (n *Node) describe() *Description {
 // Progress returns what the node has done about missed and damaged records.
 func (n *Node) Progress() repair.Progress { return n.repair.Progress() }
 
+// Damaged returns the first key whose record is known to be damaged, if there is one.
+func (n *Node) Damaged() (first abd.Key, found bool) { return n.repair.Damaged() }
+
 func (n *Node) status() *Status {
 	s := &Status{
 		Node:     n.cfg.Self,

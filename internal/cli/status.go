@@ -160,8 +160,12 @@ func printMembers(w io.Writer, s client.Status) error {
 				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
 			notes.WriteString(mergeNote(name, m.Status))
 			notes.WriteString(certificateNote(name, m.Status.CertificateEnd, time.Now()))
-			if n := m.Status.Repair.Damaged; n > 0 {
-				fmt.Fprintf(&notes, "%s: %s, on which it abstains until healed from other members\n", name, plural(n, "damaged record"))
+			if r := m.Status.Repair; r.Damaged > 0 {
+				what := "damaged records"
+				if r.Damaged == 1 {
+					what = "damaged record"
+				}
+				fmt.Fprintf(&notes, "%s: %s %s, on which it abstains until healed from other members\n", name, r.DamagedText(), what)
 			}
 		}
 		if err := t.Row(cells...); err != nil {
@@ -223,7 +227,20 @@ func certificateNote(name string, end int64, now time.Time) string {
 	case left <= 0:
 		return fmt.Sprintf("%s: its certificate has ended, %s: replica renew makes a new one\n", name, at.UTC().Format(time.RFC3339))
 	default:
-		return fmt.Sprintf("%s: its certificate ends in %d days, %s: replica renew makes a new one\n", name, left/(24*time.Hour), at.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("%s: its certificate ends in %s, %s: replica renew makes a new one\n", name, wholeUnits(left), at.UTC().Format(time.RFC3339))
+	}
+}
+
+// wholeUnits says how long something still lasts: in days, and below two days in
+// hours, and below two hours in minutes.
+func wholeUnits(left time.Duration) string {
+	switch {
+	case left >= 48*time.Hour:
+		return plural(int64(left/(24*time.Hour)), "day")
+	case left >= 2*time.Hour:
+		return plural(int64(left/time.Hour), "hour")
+	default:
+		return plural(int64(left/time.Minute), "minute")
 	}
 }
 

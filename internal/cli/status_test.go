@@ -9,6 +9,7 @@ import (
 	"atoll/client"
 	"atoll/internal/cli"
 	"atoll/quorum"
+	"atoll/repair"
 	"atoll/replica"
 )
 
@@ -85,6 +86,8 @@ func TestStatusTellsOfCertificates(t *testing.T) {
 		{0, ""},
 		{31 * 24 * time.Hour, ""},
 		{49 * time.Hour, "a: its certificate ends in 2 days, 20"},
+		{47*time.Hour + time.Minute, "a: its certificate ends in 47 hours, 20"},
+		{119*time.Minute + 30*time.Second, "a: its certificate ends in 119 minutes, 20"},
 		{-time.Hour, "a: its certificate has ended, 20"},
 	} {
 		s := testStatus(t)
@@ -122,6 +125,11 @@ func TestPrintStatusOfTrouble(t *testing.T) {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q isn't in\n%s", want, table.String())
 		}
+	}
+	s.Members[1].Status.Repair.Damaged = repair.MaxDamaged
+	table.Reset()
+	if err := cli.PrintStatus(&table, cli.TableFormat, s); err != nil || !strings.Contains(table.String(), "b: at least 4096 damaged records, on which") {
+		t.Errorf("as many as a node keeps in mind: %v, %s", err, table.String())
 	}
 	for _, want := range []string{`"live":{"members":3,"reads":true,"writes":false}`, `"trouble":"no space: 1 byte is free"`} {
 		if !strings.Contains(object.String(), want) {

@@ -6,6 +6,7 @@ import (
 	"atoll/env"
 	"atoll/internal/identity"
 	"atoll/internal/store"
+	"atoll/repair"
 	"atoll/replica"
 )
 
@@ -41,6 +42,21 @@ type Node = node
 
 // WrapNode has the server drive what wrap makes of its node.
 func (c *Config) WrapNode(wrap func(*replica.Node) Node) { c.wrapNode = wrap }
+
+// Told is what the log was told of repair.
+type Told = told
+
+// DamageLogEvery is the least time between two lines about damage.
+const DamageLogEvery = damageLogEvery
+
+// Due is the method of the same name; whoever logs what was healed notes how much.
+func (t *told) Due(p repair.Progress, now time.Time) (damage, healing bool) {
+	damage, healing = t.due(p, now)
+	if healing {
+		t.healed = p.Healed
+	}
+	return damage, healing
+}
 
 // Denials is what keeps refusals from filling the log.
 type Denials = denials

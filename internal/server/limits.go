@@ -54,6 +54,9 @@ const (
 	// denialLogEvery is the least time between two lines in the log about
 	// messages that their sender's role doesn't allow.
 	denialLogEvery = time.Second
+	// damageLogEvery is the least time between two times at which the log is told of
+	// damaged records.
+	damageLogEvery = 5 * time.Second
 	// blockRate is how many nanoseconds of waiting there are for each that is
 	// recorded while the profile of blocking is taken, and mutexFraction the same
 	// for waits for mutexes, in events; maxProfile is how long they may be taken.

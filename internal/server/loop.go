@@ -62,7 +62,7 @@ func (t *turn) run(items []item) error {
 	}
 	t.flush()
 	t.server.metrics.turn(len(items) - len(t.later) - len(t.large))
-	t.server.metrics.repair(t.server.node.Progress(), t.server.log)
+	t.server.showRepair()
 	if len(t.later) > 0 {
 		t.server.inbox.giveBack(t.later)
 		clear(t.later)

@@ -1,11 +1,13 @@
 package server
 
 import (
-	"log/slog"
+	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"atoll/internal/store"
 	"atoll/repair"
 )
 
@@ -22,7 +24,7 @@ type metrics struct {
 	restarts *prometheus.CounterVec
 	repaired repairMetrics
 	progress repair.Progress // what those say; of the loop
-	told     int64           // how many merged records were logged
+	told     told            // of it
 	syncs    prometheus.Histogram
 }
 
@@ -101,7 +103,7 @@ func newRepairMetrics() repairMetrics {
 		bytes:    counter("atoll_repair_merged_bytes_total", "Bytes of keys and values of those records."),
 		examined: counter("atoll_repair_records_examined_total", "Records that were read in search of damage."),
 		healed:   counter("atoll_repair_records_healed_total", "Damaged records that were healed from other members."),
-		damaged:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "atoll_repair_records_damaged", Help: "Damaged records that are known and not healed."}),
+		damaged:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "atoll_repair_records_damaged", Help: fmt.Sprintf("Damaged records that are known and not healed; %d means at least so many.", repair.MaxDamaged)}),
 	}
 }
 
@@ -132,25 +134,59 @@ func (m *metrics) turn(messages int) {
 	m.messages.Add(float64(messages))
 }
 
-// repair shows what repair has done, and logs what an operator should know. The
+// told is what the log was told of repair.
+type told struct {
+	damaged, healed, merged int64
+	damagedAt, healedAt     time.Time
+}
+
+// due reports whether the log is to be told now that more records are damaged than
+// it knows, and that more were healed. Where a page or a file goes bad they come by
+// the thousand, and are met one by one: a line for each would bury all others.
+func (t *told) due(p repair.Progress, now time.Time) (damage, healing bool) {
+	t.damaged = min(t.damaged, p.Damaged)
+	if damage = p.Damaged > t.damaged && now.Sub(t.damagedAt) >= damageLogEvery; damage {
+		t.damaged, t.damagedAt = p.Damaged, now
+	}
+	healing = p.Healed > t.healed && now.Sub(t.healedAt) >= damageLogEvery
+	if healing {
+		t.healedAt = now
+	}
+	return damage, healing
+}
+
+// showRepair shows what repair has done, and logs what an operator should know. The
 // loop calls it after each turn.
-func (m *metrics) repair(p repair.Progress, log *slog.Logger) {
+func (s *Server) showRepair() {
+	m, p := s.metrics, s.node.Progress()
+	if p.Damaged != m.told.damaged || p.Healed != m.told.healed {
+		s.tellDamage(p)
+	}
 	last := m.progress
 	if p == last {
 		return
 	}
 	m.progress = p
-	if p.Damaged > last.Damaged {
-		log.Warn("damaged records: this node abstains on them until they are healed from other members", "records", p.Damaged)
-	}
-	if p.Healed > last.Healed {
-		log.Info("healed damaged records", "records", p.Healed-last.Healed, "left", p.Damaged)
-	}
-	if p.Passes > last.Passes && p.Merged > m.told {
-		log.Info("took over records that were missed", "records", p.Merged-m.told)
-		m.told = p.Merged
+	if p.Passes > last.Passes && p.Merged > m.told.merged {
+		s.log.Info("took over records that were missed", "records", p.Merged-m.told.merged)
+		m.told.merged = p.Merged
 	}
 	m.repaired.show(last, p)
+}
+
+// tellDamage logs what is damaged and what was healed, if it is time for that.
+func (s *Server) tellDamage(p repair.Progress) {
+	t := &s.metrics.told
+	damage, healing := t.due(p, time.Now())
+	if damage {
+		first, _ := s.node.Damaged()
+		s.log.Warn("records are damaged: this node abstains on them until they are healed from other members",
+			"file", filepath.Join(s.folder.Dir, store.StateFile), "first_key", fmt.Sprintf("%.64q", string(first)), "records", p.DamagedText())
+	}
+	if healing {
+		s.log.Info("healed damaged records", "records", p.Healed-t.healed, "left", p.DamagedText())
+		t.healed = p.Healed
+	}
 }
 
 func (m *metrics) observeSync(d time.Duration) { m.syncs.Observe(d.Seconds()) }

@@ -82,9 +82,10 @@ func TestRepair(t *testing.T) {
 		key(13): len(key(13)) - 1, // in the key, which turns into another one in the same place
 	})
 	b = start(nodes[1])
-	// Four, since the record under the wrong key is removed, and the right one put.
+	// Three: that one record under a wrong key was removed for it, and the right one
+	// put, counts once.
 	nodes[1].statusOf("has healed", func(s *replica.Status) bool {
-		return s.Repair.Healed >= 4 && s.Repair.Damaged == 0 && s.Usage.Keys == keys-1
+		return s.Repair.Healed == 3 && s.Repair.Damaged == 0 && s.Usage.Keys == keys-1
 	})
 
 	// What was healed is in state.db as well, soon.
@@ -103,6 +104,47 @@ func TestRepair(t *testing.T) {
 	}
 	nodes[1].stop(b)
 	nodes[2].stop(c)
+}
+
+// Damage that comes record by record makes a line now and then, and none is made
+// without news.
+func TestDamageIsToldNowAndThen(t *testing.T) {
+	t.Parallel()
+	var told server.Told
+	begin := time.Unix(1000, 0)
+	damage, healing := 0, 0
+	step := func(after time.Duration, damaged, healed int64) {
+		d, h := told.Due(repair.Progress{Damaged: damaged, Healed: healed}, begin.Add(after))
+		if d {
+			damage++
+		}
+		if h {
+			healing++
+		}
+	}
+	for i := range 1000 { // within a second
+		step(time.Duration(i)*time.Millisecond, int64(i), 0)
+	}
+	if damage != 1 || healing != 0 {
+		t.Fatalf("%d lines about damage, %d about healing, want 1 and 0", damage, healing)
+	}
+	step(server.DamageLogEvery+time.Second, 999, 0) // what was left out is told later
+	step(2*server.DamageLogEvery+time.Second, 999, 0)
+	if damage != 2 {
+		t.Errorf("%d lines about damage, want 2", damage)
+	}
+	for i := range 999 {
+		step(time.Minute, 998-int64(i), int64(i)+1)
+	}
+	step(time.Minute+server.DamageLogEvery, 0, 999)
+	step(2*time.Minute, 0, 999)
+	if damage != 2 || healing != 2 {
+		t.Errorf("%d lines about damage, %d about healing, want 2 and 2", damage, healing)
+	}
+	step(2*time.Minute, 1, 999) // another one, when all was well
+	if damage != 3 {
+		t.Errorf("%d lines about damage, want 3", damage)
+	}
 }
 
 // flip flips the lowest bit of a byte, so far from the beginning of a key's

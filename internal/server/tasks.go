@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 
+	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/identity"
 	"atoll/internal/live"
@@ -143,6 +144,8 @@ func (s *Server) learned(news *quorum.News) {
 type node interface {
 	Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error)
 	Tasks() []replica.Task
-	// Progress is that of repair.
+	// Progress is that of repair, and Damaged the first key whose record is known
+	// to be damaged.
 	Progress() repair.Progress
+	Damaged() (first abd.Key, found bool)
 }
