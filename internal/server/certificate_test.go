@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"atoll/client"
 	"atoll/internal/cli"
 	"atoll/internal/identity"
+	"atoll/internal/logtest"
 )
 
 // replace gives a file a new content at once.
@@ -64,6 +66,8 @@ func TestCertificatesAreReplacedUnderLoad(t *testing.T) {
 	n := newNode(t, identity.Spec{})
 	cfg := n.config()
 	cfg.Metrics = "127.0.0.1:0"
+	var book logtest.Book
+	cfg.Log = book.Log(slog.LevelWarn)
 	s := n.start(cfg)
 	c := n.client()
 	done, end := load(t, c, 4)
@@ -91,6 +95,8 @@ func TestCertificatesAreReplacedUnderLoad(t *testing.T) {
 	if status, err := n.client().Status(t.Context()); err != nil || float64(status.Members[0].Status.CertificateEnd) == ends {
 		t.Errorf("status: %+v, %v", status, err)
 	}
+	// Two days are short: that is said at once, and not only at the next hour.
+	n.await("the node warns of the end", func() bool { return book.Contains("the node's certificate ends soon") })
 	goOn("load with renewed certificates")
 
 	n.changeCA(folder, contextFile)

@@ -364,7 +364,7 @@ func (s *Server) watchCertificate() {
 	defer tick.Stop()
 	defer look.Stop()
 	for {
-		file := filepath.Join(s.folder.Dir, identity.FileCertificate)
+		file, end := filepath.Join(s.folder.Dir, identity.FileCertificate), s.folder.Credentials.Expiry()
 		switch left, soon := s.folder.Credentials.EndsSoon(time.Now()); {
 		case left <= 0:
 			s.log.Error("the node's certificate has ended, nobody accepts it", "file", file, "since", -left.Round(time.Minute), "renew", renewHint)
@@ -376,7 +376,7 @@ func (s *Server) watchCertificate() {
 			case <-tick.C:
 				due = true
 			case <-look.C:
-				s.folder.Credentials.Expiry()
+				due = !s.folder.Credentials.Expiry().Equal(end) // it was renewed, perhaps for an hour
 			case <-s.stopped:
 				return
 			}
