@@ -56,6 +56,9 @@ func TestWrongUsage(t *testing.T) {
 		{"run --data-dir " + dir + " --listen 127.0.0.1:1,foo", "--listen: \"foo\""},
 		{"run --data-dir " + dir + " --metrics foo", "--metrics: \"foo\""},
 		{"dev --port abc", "--port \"abc\": write PORT as a whole number"},
+		{"dev --port 99999", "--port 99999: ports are 1 to 65535"},
+		{"dev --port 0", "--port 0"},
+		{"dev --port 65534", "3 replicas"},
 		{"dev --replicas 0", "--replicas"},
 		{"dev --replicas 27", "--replicas"},
 		{"dev --once extra", `"extra"`},
@@ -258,6 +261,18 @@ func TestConfigShowSaysWhereValuesComeFrom(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("missing: %v", want)
+	}
+}
+
+func TestStatusOfAFolderThatHasNoContext(t *testing.T) {
+	_, member := initOne(t, "127.0.0.1:1")
+	remove(t, filepath.Join(member, identity.FileContext))
+	for dir, want := range map[string]string{member + "-not": member + "-not doesn't exist", member: member + " has no client.json"} {
+		code, stdout, stderr := run(t, "status", "--data-dir", dir)
+		if code != cli.ExitPrecondition || !strings.Contains(stderr, want) {
+			t.Errorf("exit %d, %q: want exit %d and %q", code, stderr, cli.ExitPrecondition, want)
+		}
+		oneLineOf(t, code, stdout, stderr)
 	}
 }
 

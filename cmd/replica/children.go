@@ -3,10 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,10 +46,13 @@ type child struct {
 // children are the replicas of a dev cluster.
 type children struct {
 	all []*child
+	// damaged says of members whose folder is damaged, or gone, why they weren't
+	// started. The others do what they can without them.
+	damaged []error
 }
 
 // startChildren starts a replica for each member of the cluster in dir, and
-// waits until all serve. On an error none is left.
+// waits until all serve whose folder isn't damaged. On an error none is left.
 func startChildren(ctx context.Context, dir string, cluster identity.ClusterFile) (*children, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -60,15 +66,35 @@ func startChildren(ctx context.Context, dir string, cluster identity.ClusterFile
 	errs := make([]error, len(folders))
 	var wg sync.WaitGroup
 	for i, folder := range folders {
-		wg.Go(func() { cs.all[i], errs[i] = startChild(ctx, self, folder) })
+		wg.Go(func() {
+			c, err := startChild(ctx, self, folder)
+			if errs[i] = err; err == nil {
+				cs.all[i] = c
+			}
+		})
 	}
 	wg.Wait()
 	cs.all = slices.DeleteFunc(cs.all, func(c *child) bool { return c == nil })
-	for _, err := range errs {
-		if err != nil { // the others fail for the same reason, or for this one
-			cs.stop()
-			return nil, err
+	var fatal error // the others fail for the same reason, or for this one
+	for i, err := range errs {
+		process, ended := errors.AsType[*cli.ProcessError](err)
+		switch {
+		case err == nil:
+		case ended && process.Code == cli.ExitDamaged:
+			cs.damaged = append(cs.damaged, err)
+		case errors.Is(err, fs.ErrNotExist):
+			cs.damaged = append(cs.damaged, &cli.ProcessError{Code: cli.ExitDamaged,
+				Text: fmt.Sprintf("replica %s: %s is gone; a lost disk is a new node: client member ticket, replica join", filepath.Base(folders[i]), folders[i])})
+		default:
+			fatal = cmp.Or(fatal, err)
 		}
+	}
+	if fatal == nil && len(cs.all) == 0 {
+		fatal = cs.damaged[0]
+	}
+	if fatal != nil {
+		cs.stop()
+		return nil, fatal
 	}
 	return cs, nil
 }

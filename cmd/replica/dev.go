@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ const (
 	defaultReplicas = 3
 	// maxReplicas keeps a dev cluster to what one machine bears.
 	maxReplicas = 26
+	maxPort     = 65535
 )
 
 func devCommand() *urfave.Command {
@@ -39,7 +41,8 @@ is interrupted; then it ends them. A replica that is killed stays dead: try it.
 
 A client without --context and --endpoints uses this cluster while it runs, as an
 admin: "client member" changes it. Nodes that join in its folder are started, too.
-With --data-dir the cluster is kept there, and started again the next time.
+With --data-dir the cluster is kept there, and started again the next time, but
+for members whose folders are damaged: it says which.
 With --once it takes free ports (unless --port is given), shows the main things
 that a cluster does, under keys that begin with "tour/", and ends; interrupted
 before that, or before the cluster serves, it ends with 130.`,
@@ -66,12 +69,19 @@ func runDev(c *urfave.Context) (err error) {
 	if n := c.Int(flagReplicas); n < 1 || n > maxReplicas {
 		return cli.Usagef("--%s must be 1 to %d, not %d", flagReplicas, maxReplicas, n)
 	}
+	if first, last := c.Int(flagPort), c.Int(flagPort)+c.Int(flagReplicas)-1; first < 1 || last > maxPort {
+		return cli.Usagef("--%s %d: ports are 1 to %d, and each of the %s takes one", flagPort, first, maxPort, plural(c.Int(flagReplicas), "replica"))
+	}
 	dir, temporary, err := devFolder(c)
 	if err != nil {
 		return err
 	}
 	if temporary {
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		gone := cli.LeavesBehind(c.Context, fmt.Sprintf("the temporary folder %s stays behind: remove it when its replicas have ended", dir))
+		defer func() {
+			err = errors.Join(err, os.RemoveAll(dir))
+			gone()
+		}()
 	}
 	cluster, err := devCluster(c, dir)
 	if err != nil {
@@ -82,6 +92,9 @@ func runDev(c *urfave.Context) (err error) {
 		return err
 	}
 	defer cs.stop()
+	if c.Bool(flagOnce) && len(cs.damaged) > 0 {
+		return cs.damaged[0] // the tour kills one more
+	}
 	if c.Bool(flagOnce) {
 		return tour(c, dir, cs)
 	}
@@ -95,6 +108,9 @@ func stay(c *urfave.Context, dir string, temporary bool, cs *children) error {
 	defer withdraw()
 	if err := printChildren(c.App.Writer, cs); err != nil {
 		return err
+	}
+	for _, err := range cs.damaged {
+		fmt.Fprintf(c.App.ErrWriter, "NOT STARTED: %v\n", err)
 	}
 	fmt.Fprintf(c.App.Writer, "\nexport ATOLL_CONTEXT=%s\n", contextFile)
 	fate := "kept; start it again with the same --data-dir"
@@ -195,16 +211,27 @@ func loopbackMembers(ports []int) []identity.MemberSpec {
 	return members
 }
 
-// existingCluster returns the cluster of an earlier run: that of any member
-// folder in dir, all of which must be there.
+// existingCluster returns the cluster of an earlier run: that of the first member's
+// folder in dir that can be opened.
 func existingCluster(dir string) (identity.ClusterFile, error) {
-	first := filepath.Join(dir, memberName(0))
-	if _, err := os.Stat(first); errors.Is(err, fs.ErrNotExist) {
-		return identity.ClusterFile{}, cli.Preconditionf("%s has files in it, and they are not a dev cluster's: give another folder", dir)
+	var folder *identity.Folder
+	var failed error
+	for i := 0; i < maxReplicas && folder == nil; i++ {
+		member := filepath.Join(dir, memberName(i))
+		if _, err := os.Stat(member); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		f, err := identity.OpenFolder(member)
+		if err == nil && f.Configuration != nil { // not one that has joined
+			folder = f
+		}
+		failed = cmp.Or(failed, err)
 	}
-	folder, err := identity.OpenFolder(first)
-	if err != nil {
-		return identity.ClusterFile{}, err
+	switch {
+	case folder == nil && failed == nil:
+		return identity.ClusterFile{}, cli.Preconditionf("%s has files in it, and they are not a dev cluster's: give another folder", dir)
+	case folder == nil:
+		return identity.ClusterFile{}, failed
 	}
 	for _, m := range folder.Cluster.Members {
 		if err := store.InUse(filepath.Join(dir, m.Name)); err != nil {

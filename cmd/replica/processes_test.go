@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -37,7 +38,36 @@ func startCluster(t *testing.T, dir string, n int, quorum string) *children {
 		t.Fatal(err)
 	}
 	t.Cleanup(cs.stop)
+	if len(cs.damaged) > 0 {
+		t.Fatal(cs.damaged)
+	}
 	return cs
+}
+
+// TestDevStartsWhatIsWhole: members whose folders are damaged or gone stay off, and
+// are named; the others do what they can.
+func TestDevStartsWhatIsWhole(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cluster")
+	startCluster(t, dir, 5, "majority").stop()
+	remove(t, filepath.Join(dir, "a", identity.FileKey))
+	if err := os.RemoveAll(filepath.Join(dir, "c")); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := existingCluster(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cs, err := startChildren(t.Context(), dir, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cs.stop)
+	if len(cs.all) != 3 || len(cs.damaged) != 2 || !strings.Contains(cs.damaged[0].Error(), "replica a: ") || !strings.Contains(cs.damaged[1].Error(), "replica c: ") {
+		t.Fatalf("%d were started, and %v", len(cs.all), cs.damaged)
+	}
+	if _, err := openClient(t, dir).Put(t.Context(), "k", []byte("v")); err != nil {
+		t.Error(err)
+	}
 }
 
 func openClient(t *testing.T, dir string) *client.Client {

@@ -46,6 +46,7 @@ func TestRenew(t *testing.T) {
 		{[]string{"renew", "--ca-dir", ca, "--valid-for", "59m59s", member}, cli.ExitUsage, "--valid-for must be from 1h to 87600h, as in 720h, not 59m59s"},
 		{[]string{"renew", "--ca-dir", ca, "--valid-for", "87601h", member}, cli.ExitUsage, "not 87601h0m0s"},
 		{[]string{"renew", "--ca-dir", ca, "--valid-for", "1h", member}, cli.ExitDone, ""},
+		{[]string{"renew", "--ca-dir", ca + "-not", member}, cli.ExitPrecondition, ca + "-not doesn't exist"},
 		{[]string{"renew", "--ca-dir", member, member}, cli.ExitDamaged, "ca.key"},
 		{[]string{"renew", "--ca-dir", ca, dir}, cli.ExitPrecondition, member},
 	} {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	urfave "github.com/urfave/cli/v2"
@@ -38,6 +40,9 @@ func showStatus(c *urfave.Context) (err error) {
 		return err
 	}
 	cfg, err := client.LoadContext(filepath.Join(dir, identity.FileContext))
+	if errors.Is(err, fs.ErrNotExist) {
+		return noContext(dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -52,4 +57,13 @@ func showStatus(c *urfave.Context) (err error) {
 		return err
 	}
 	return cli.PrintStatus(c.App.Writer, cli.OutputOf(c), s)
+}
+
+// noContext says what is wrong with a node's folder in which there is no context file.
+func noContext(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return cli.Preconditionf("%s doesn't exist; give the folder of a member", dir)
+	}
+	return cli.Preconditionf("%s has no %s, which replica init writes for the first members and a node that joins hasn't; ask with client status --context FILE",
+		dir, identity.FileContext)
 }

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	urfave "github.com/urfave/cli/v2"
@@ -38,7 +39,8 @@ func Run(app *urfave.App, args []string) int {
 // second ends the process, and not by the signal itself: scripts would find
 // another exit code than after the first.
 func untilSignal() (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
+	words := new(lastWords)
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), lastWordsKey{}, words))
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	over := make(chan struct{})
@@ -52,6 +54,7 @@ func untilSignal() (ctx context.Context, stop func()) {
 		}
 		select {
 		case <-signals:
+			words.say(os.Stderr)
 			os.Exit(ExitInterrupted)
 		case <-over:
 		}
@@ -59,6 +62,41 @@ func untilSignal() (ctx context.Context, stop func()) {
 	return ctx, func() {
 		signal.Stop(signals)
 		close(over)
+	}
+}
+
+// lastWords are what the process says when a second signal ends it.
+type lastWords struct {
+	mu struct {
+		sync.Mutex
+		words []string
+	}
+}
+
+type lastWordsKey struct{}
+
+func (l *lastWords) say(w io.Writer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, text := range l.mu.words {
+		fmt.Fprintln(w, text)
+	}
+}
+
+// LeavesBehind has the process say a line, if a second signal ends it before gone is
+// called: what the command, whose context ctx is, hasn't cleaned up then.
+func LeavesBehind(ctx context.Context, text string) (gone func()) {
+	l, ok := ctx.Value(lastWordsKey{}).(*lastWords)
+	if !ok {
+		return func() {} // no signal ends it
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.words = append(l.mu.words, text)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.mu.words = slices.DeleteFunc(l.mu.words, func(s string) bool { return s == text })
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -150,6 +152,9 @@ func (ca *CA) Save(dir string) error {
 // LoadCA reads what Save wrote. Its errors are *FolderError.
 func LoadCA(dir string) (*CA, error) {
 	ca := &CA{}
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, refuseFolder(dir, err, "doesn't exist", "give the folder of the cluster's CA, ca beside the members' that replica init wrote")
+	}
 	files := folderReader{dir: dir, wayOut: "restore it from a backup of the cluster's ca folder"}
 	cert, err := files.read(FileCA)
 	if err != nil {
