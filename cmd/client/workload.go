@@ -1,18 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"atoll/client"
 	"atoll/internal/cli"
@@ -55,25 +56,83 @@ type result struct {
 	stall     time.Duration // the longest time in which none was done
 }
 
-// fill writes every key once.
+// fill writes every key once. When a write fails no other one begins, and those that
+// are in flight come to their own ends: together they say who doesn't answer.
 func (w *workload) fill(ctx context.Context, c registers) error {
 	bar := cli.NewProgress(w.stderr, "writing keys", int64(w.keys))
 	defer bar.End()
-	group, ctx := errgroup.WithContext(ctx)
 	var next, done atomic.Int64
+	var failed failures
+	var all sync.WaitGroup
 	for range min(max(w.clients, fillClients), w.keys) {
 		source := newSource(w)
-		group.Go(func() error {
-			for i := next.Add(1) - 1; i < int64(w.keys); i = next.Add(1) - 1 {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(w.keys) && failed.err() == nil; i = next.Add(1) - 1 {
 				if _, err := c.Put(ctx, keyName(int(i)), source.value()); err != nil {
-					return err
+					failed.add(err)
+					return
 				}
 				bar.Set(done.Add(1))
 			}
-			return nil
 		})
 	}
-	return group.Wait()
+	all.Wait()
+	return failed.err()
+}
+
+// failures makes one error of those of several operations: the first, with the
+// members of all. One operation alone names those that it still needed.
+type failures struct {
+	mu struct {
+		sync.Mutex
+		first   error
+		members map[string]client.MemberError // by what they are called
+	}
+}
+
+func (f *failures) add(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.first == nil {
+		f.mu.first, f.mu.members = err, make(map[string]client.MemberError)
+	}
+	for _, m := range membersOf(err) {
+		if name := cmp.Or(m.Name, string(m.ID)); f.mu.members[name].Text == "" {
+			f.mu.members[name] = m
+		}
+	}
+}
+
+// err returns the error, nil if nothing has failed.
+func (f *failures) err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var members []client.MemberError
+	for _, name := range slices.Sorted(maps.Keys(f.mu.members)) {
+		members = append(members, f.mu.members[name])
+	}
+	if u, ok := errors.AsType[*client.UnknownError](f.mu.first); ok {
+		all := *u
+		all.Members = members
+		return &all
+	}
+	if n, ok := errors.AsType[*client.NoQuorumError](f.mu.first); ok {
+		all := *n
+		all.Members = members
+		return &all
+	}
+	return f.mu.first
+}
+
+// membersOf returns the members that an error names.
+func membersOf(err error) []client.MemberError {
+	if u, ok := errors.AsType[*client.UnknownError](err); ok {
+		return u.Members
+	}
+	if n, ok := errors.AsType[*client.NoQuorumError](err); ok {
+		return n.Members
+	}
+	return nil
 }
 
 // run runs the workload until its duration is over, or ctx ends. Operations

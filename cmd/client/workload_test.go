@@ -157,6 +157,38 @@ func TestFillFails(t *testing.T) {
 	})
 }
 
+// A write that has failed names the members that it still needed. All that were in
+// flight together name all that are gone.
+func TestFillNamesAllThatDoNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := testWorkload("get")
+		gone := func(name string) client.MemberError { return client.MemberError{Name: name, Text: "no answer"} }
+		err := w.fill(t.Context(), &memory{hook: func(n int) error {
+			switch n {
+			case 20:
+				return &client.UnknownError{Cause: context.DeadlineExceeded, Members: []client.MemberError{gone("b"), gone("c")}}
+			case 21:
+				return &client.NoQuorumError{Cause: context.DeadlineExceeded, Members: []client.MemberError{gone("a"), gone("c")}}
+			}
+			return nil
+		}})
+		unknown, ok := errors.AsType[*client.UnknownError](err)
+		if !ok {
+			unknown = new(client.UnknownError)
+			if n, ok := errors.AsType[*client.NoQuorumError](err); ok { // it came first
+				unknown.Members = n.Members
+			}
+		}
+		names := ""
+		for _, m := range unknown.Members {
+			names += m.Name
+		}
+		if names != "abc" {
+			t.Errorf("fill = %v, want one that names a, b and c", err)
+		}
+	})
+}
+
 func TestBenchPrint(t *testing.T) {
 	r := &result{workload: testWorkload("get"), took: 2 * time.Second, errors: 3, unknown: 4, stall: 1500 * time.Microsecond}
 	for range 1000 {
