@@ -181,7 +181,7 @@ func (s *Server) tellDamage(p repair.Progress) {
 	if damage {
 		first, _ := s.node.Damaged()
 		s.log.Warn("records are damaged: this node abstains on them until they are healed from other members",
-			"file", filepath.Join(s.folder.Dir, store.StateFile), "first_key", fmt.Sprintf("%.64q", string(first)), "records", p.DamagedText())
+			"file", filepath.Join(s.folder.Dir, store.StateFile), "first_key", string(first), "records", p.DamagedText())
 	}
 	if healing {
 		s.log.Info("healed damaged records", "records", p.Healed-t.healed, "left", p.DamagedText())
