@@ -103,6 +103,9 @@ func TestFloodsFromManyConnectionsStayWithinTheBudget(t *testing.T) {
 		// what the node sends, and garbage that the collector hasn't found.
 		own = 20 << 20
 	)
+	if underRace {
+		t.Skip("the floods take more than a processor; the smaller ones of the other tests are raced")
+	}
 	n := newNode(t, identity.Spec{})
 	cfg := n.config()
 	cfg.Store = store.Config{SegmentBytes: 4 << 20}
@@ -139,7 +142,7 @@ func TestFloodsFromManyConnectionsStayWithinTheBudget(t *testing.T) {
 		}
 		for range 10 {
 			for _, p := range []*peer{bystander, other} {
-				if _, ok := p.ask(&abd.Get{Key: "other"}).(*abd.GetAck); !ok {
+				if _, ok := p.askAgain(&abd.Get{Key: "other"}).(*abd.GetAck); !ok {
 					t.Errorf("%s: somebody else isn't served", flood.name)
 				}
 			}
@@ -162,5 +165,29 @@ func TestFloodsFromManyConnectionsStayWithinTheBudget(t *testing.T) {
 	}
 	if metric(t, s, "atoll_connections_evicted_total")+metric(t, s, "atoll_connection_memory_refused_total") == 0 {
 		t.Error("the floods never came to the limit")
+	}
+}
+
+// askAgain asks until an answer comes: one for which there is no memory at the
+// moment is dropped, and whoever waits for it asks again.
+func (p *peer) askAgain(m env.Message) env.Message {
+	p.t.Helper()
+	deadline := time.After(patience)
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	first := p.send(m)
+	for {
+		select {
+		case got := <-p.in:
+			if got.Conversation >= first {
+				return got.Message
+			}
+		case <-again.C:
+			p.send(m)
+		case err := <-p.down:
+			p.t.Fatal(err)
+		case <-deadline:
+			p.t.Fatal("nothing came")
+		}
 	}
 }
