@@ -1,11 +1,11 @@
 package join
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
 	"atoll/env"
+	"atoll/internal/cells"
 	"atoll/quorum"
 )
 
@@ -51,16 +51,16 @@ func (r *Replica) load() error {
 }
 
 func (r *Replica) loadSelf(b []byte) error {
-	p := reader{b: b}
-	p.format()
-	r.starts = p.number()
-	r.flags = p.number()
-	return p.end()
+	p := cells.Read(b)
+	p.Format(cellFormat)
+	r.starts = p.Any()
+	r.flags = p.Any()
+	return end(&p)
 }
 
 func (r *Replica) saveSelf(starts, flags uint64) error {
-	b := binary.AppendUvarint([]byte{cellFormat}, starts)
-	b = binary.AppendUvarint(b, flags)
+	b := cells.AppendNumber([]byte{cellFormat}, starts)
+	b = cells.AppendNumber(b, flags)
 	at, err := r.cells.SetCell(cellSelf, b)
 	if err != nil {
 		return err
@@ -70,37 +70,30 @@ func (r *Replica) saveSelf(starts, flags uint64) error {
 }
 
 func (r *Replica) loadNodes(b []byte) error {
-	p := reader{b: b}
-	p.format()
-	n := p.number()
-	if n > MaxNodes {
-		p.fail()
-	}
-	for ; n > 0 && p.err == nil; n-- {
-		e := entry{node: quorum.NodeID(p.text(quorum.MaxNodeID))}
-		e.saved.Instance = p.instance()
-		e.greeted = p.number() == 1
-		e.saved.Starts, e.saved.Run, e.saved.Position = p.number(), p.number(), env.Position(p.number())
+	p := cells.Read(b)
+	p.Format(cellFormat)
+	for n := p.Number(MaxNodes); n > 0 && p.OK(); n-- {
+		e := entry{node: quorum.NodeID(p.Bytes(quorum.MaxNodeID))}
+		e.saved.Instance = readInstance(&p)
+		e.greeted = p.Any() == 1
+		e.saved.Starts, e.saved.Run, e.saved.Position = p.Any(), p.Any(), env.Position(p.Any())
 		e.life = e.saved
 		if _, err := quorum.ParseNodeID(string(e.node)); err != nil {
-			p.fail()
+			p.Fail()
 		}
 		r.nodes = append(r.nodes, e)
 	}
-	return p.end()
+	return end(&p)
 }
 
 func (r *Replica) saveNodes(nodes []entry) error {
-	b := binary.AppendUvarint([]byte{cellFormat}, uint64(len(nodes)))
+	b := cells.AppendNumber([]byte{cellFormat}, uint64(len(nodes)))
 	for _, e := range nodes {
-		b = append(binary.AppendUvarint(b, uint64(len(e.node))), e.node...)
+		b = cells.AppendBytes(b, e.node)
 		b = append(b, e.life.Instance[:]...)
-		greeted := uint64(0)
-		if e.greeted {
-			greeted = 1
-		}
-		for _, n := range []uint64{greeted, e.life.Starts, e.life.Run, uint64(e.life.Position)} {
-			b = binary.AppendUvarint(b, n)
+		b = cells.AppendBool(b, e.greeted)
+		for _, n := range []uint64{e.life.Starts, e.life.Run, uint64(e.life.Position)} {
+			b = cells.AppendNumber(b, n)
 		}
 	}
 	at, err := r.cells.SetCell(cellNodes, b)
@@ -114,59 +107,15 @@ func (r *Replica) saveNodes(nodes []entry) error {
 	return nil
 }
 
-// reader reads a cell. Its first error stays.
-type reader struct {
-	b   []byte
-	err error
-}
-
-func (p *reader) fail() { p.b, p.err = nil, errCell }
-
-func (p *reader) format() {
-	if len(p.b) == 0 || p.b[0] != cellFormat {
-		p.fail()
-		return
-	}
-	p.b = p.b[1:]
-}
-
-func (p *reader) number() uint64 {
-	n, size := binary.Uvarint(p.b)
-	if size <= 0 {
-		p.fail()
-		return 0
-	}
-	p.b = p.b[size:]
-	return n
-}
-
-func (p *reader) take(n uint64) []byte {
-	if n > uint64(len(p.b)) {
-		p.fail()
-		return nil
-	}
-	b := p.b[:n]
-	p.b = p.b[n:]
-	return b
-}
-
-func (p *reader) text(most uint64) string {
-	n := p.number()
-	if n > most {
-		p.fail()
-		return ""
-	}
-	return string(p.take(n))
-}
-
-func (p *reader) instance() (i Instance) {
-	copy(i[:], p.take(uint64(len(i))))
+func readInstance(r *cells.Reader) (i Instance) {
+	copy(i[:], r.Take(uint64(len(i))))
 	return i
 }
 
-func (p *reader) end() error {
-	if len(p.b) > 0 {
-		p.fail()
+// end returns an error if the cell makes no sense, or more of it is left.
+func end(r *cells.Reader) error {
+	if !r.Done() {
+		return errCell
 	}
-	return p.err
+	return nil
 }

@@ -1,9 +1,10 @@
 package quorum
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"atoll/internal/cells"
 )
 
 // Configurations and maps as bytes, for what a node keeps on its disk and what
@@ -21,23 +22,19 @@ var errEncoding = errors.New("quorum: the encoding makes no sense")
 // Append appends the encoding of c to b.
 func (c *Configuration) Append(b []byte) []byte {
 	b = append(b, encodingFormat)
-	b = binary.AppendUvarint(b, uint64(c.index))
-	b = appendString(b, c.system.String())
-	b = binary.AppendUvarint(b, uint64(len(c.members)))
+	b = cells.AppendNumber(b, uint64(c.index))
+	b = cells.AppendBytes(b, c.system.String())
+	b = cells.AppendNumber(b, uint64(len(c.members)))
 	for _, id := range c.members {
-		b = appendString(b, string(id))
+		b = cells.AppendBytes(b, id)
 	}
 	return b
-}
-
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 // ParseConfiguration reads what Append wrote, and checks it as NewConfiguration
 // does.
 func ParseConfiguration(b []byte) (*Configuration, error) {
-	p := parser{b: b}
+	p := parser{Reader: cells.Read(b)}
 	c := p.configuration()
 	return c, p.end()
 }
@@ -45,7 +42,7 @@ func ParseConfiguration(b []byte) (*Configuration, error) {
 // Append appends the encoding of m to b.
 func (m *Map) Append(b []byte) []byte {
 	b = append(b, encodingFormat)
-	b = binary.AppendUvarint(b, uint64(len(m.Active())))
+	b = cells.AppendNumber(b, uint64(len(m.Active())))
 	for _, c := range m.Active() {
 		b = c.Append(b)
 	}
@@ -55,9 +52,9 @@ func (m *Map) Append(b []byte) []byte {
 // ParseMap reads what Append wrote, and checks it as NewMap does. The map of
 // nothing is nil.
 func ParseMap(b []byte) (*Map, error) {
-	p := parser{b: b}
-	p.format()
-	n := p.number(MaxActive)
+	p := parser{Reader: cells.Read(b)}
+	p.Format(encodingFormat)
+	n := p.Number(MaxActive)
 	active := make([]*Configuration, 0, n)
 	for range n {
 		active = append(active, p.configuration())
@@ -70,63 +67,39 @@ func ParseMap(b []byte) (*Map, error) {
 
 // parser reads an encoding. Its first error stays.
 type parser struct {
-	b   []byte
+	cells.Reader
 	err error
 }
 
 func (p *parser) fail(err error) {
 	if p.err == nil {
 		p.err = err
-		p.b = nil
 	}
+	p.Fail()
 }
 
 // end returns what went wrong, bytes that are left included.
 func (p *parser) end() error {
-	if len(p.b) > 0 {
-		p.fail(fmt.Errorf("%w: %d bytes are left", errEncoding, len(p.b)))
+	switch {
+	case p.err != nil:
+		return p.err
+	case !p.OK():
+		return errEncoding
+	case p.Left() > 0:
+		return fmt.Errorf("%w: %d bytes are left", errEncoding, p.Left())
 	}
-	return p.err
-}
-
-func (p *parser) format() {
-	if len(p.b) == 0 || p.b[0] != encodingFormat {
-		p.fail(errEncoding)
-		return
-	}
-	p.b = p.b[1:]
-}
-
-func (p *parser) number(most uint64) uint64 {
-	n, size := binary.Uvarint(p.b)
-	if size <= 0 || n > most {
-		p.fail(errEncoding)
-		return 0
-	}
-	p.b = p.b[size:]
-	return n
-}
-
-func (p *parser) string() string {
-	n := p.number(uint64(len(p.b)))
-	if n > uint64(len(p.b)) {
-		p.fail(errEncoding)
-		return ""
-	}
-	s := string(p.b[:n])
-	p.b = p.b[n:]
-	return s
+	return nil
 }
 
 func (p *parser) configuration() *Configuration {
-	p.format()
-	index := ConfigIndex(p.number(1<<64 - 1))
-	text := p.string()
-	members := make([]NodeID, p.number(MaxMembers))
+	p.Format(encodingFormat)
+	index := ConfigIndex(p.Any())
+	text := p.String()
+	members := make([]NodeID, p.Number(MaxMembers))
 	for i := range members {
-		members[i] = NodeID(p.string())
+		members[i] = NodeID(p.String())
 	}
-	if p.err != nil {
+	if !p.OK() {
 		return nil
 	}
 	system, err := ParseSystem(text)

@@ -1,12 +1,14 @@
 package rambo
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/internal/cells"
 	"atoll/quorum"
 )
 
@@ -77,61 +79,55 @@ func (r *Replica) loadMap(b []byte) error {
 }
 
 func (r *Replica) loadMembers(b []byte) error {
-	p := reader{b: b}
-	p.format()
+	p := cells.Read(b)
+	p.Format(cellFormat)
 	var members []quorum.Member
-	for n := p.number(); n > 0 && p.err == nil; n-- {
-		m := quorum.Member{ID: quorum.NodeID(p.string()), Name: p.string()}
-		for a := p.number(); a > 0 && p.err == nil; a-- {
-			m.Addresses = append(m.Addresses, p.string())
+	for n := p.Any(); n > 0 && p.OK(); n-- {
+		m := quorum.Member{ID: quorum.NodeID(p.String()), Name: p.String()}
+		for a := p.Any(); a > 0 && p.OK(); a-- {
+			m.Addresses = append(m.Addresses, p.String())
 		}
-		m.Version = p.number()
-		if proof := p.string(); proof != "" {
-			m.Proof = []byte(proof)
-		}
+		m.Version = p.Any()
+		m.Proof = slices.Clone(p.Bytes(math.MaxUint64))
 		members = append(members, m)
 	}
 	if r.news == nil {
 		r.news = &quorum.News{}
 	}
 	r.news.Members = members
-	return p.end()
+	return end(&p)
 }
 
 func appendMembers(b []byte, members []quorum.Member) []byte {
-	b = binary.AppendUvarint(append(b, cellFormat), uint64(len(members)))
+	b = cells.AppendNumber(append(b, cellFormat), uint64(len(members)))
 	for _, m := range members {
-		b = appendString(b, string(m.ID))
-		b = appendString(b, m.Name)
-		b = binary.AppendUvarint(b, uint64(len(m.Addresses)))
+		b = cells.AppendBytes(b, m.ID)
+		b = cells.AppendBytes(b, m.Name)
+		b = cells.AppendNumber(b, uint64(len(m.Addresses)))
 		for _, a := range m.Addresses {
-			b = appendString(b, a)
+			b = cells.AppendBytes(b, a)
 		}
-		b = binary.AppendUvarint(b, m.Version)
-		b = appendString(b, string(m.Proof))
+		b = cells.AppendNumber(b, m.Version)
+		b = cells.AppendBytes(b, m.Proof)
 	}
 	return b
 }
 
 func (r *Replica) loadMerged(b []byte) error {
-	p := reader{b: b}
-	p.format()
-	r.merged = merged{Index: quorum.ConfigIndex(p.number()), After: abd.Key(p.string()), Done: p.number() == 1,
-		Keys: int64(p.number()), Bytes: int64(p.number())}
-	return p.end()
+	p := cells.Read(b)
+	p.Format(cellFormat)
+	r.merged = merged{Index: quorum.ConfigIndex(p.Any()), After: abd.Key(p.String()), Done: p.Any() == 1,
+		Keys: int64(p.Any()), Bytes: int64(p.Any())}
+	return end(&p)
 }
 
 // noteMerged makes it durable how far the node has come.
 func (r *Replica) noteMerged(m merged) error {
-	b := binary.AppendUvarint([]byte{cellFormat}, uint64(m.Index))
-	b = appendString(b, string(m.After))
-	done := uint64(0)
-	if m.Done {
-		done = 1
-	}
-	b = binary.AppendUvarint(b, done)
-	b = binary.AppendUvarint(b, uint64(m.Keys))
-	b = binary.AppendUvarint(b, uint64(m.Bytes))
+	b := cells.AppendNumber([]byte{cellFormat}, uint64(m.Index))
+	b = cells.AppendBytes(b, m.After)
+	b = cells.AppendBool(b, m.Done)
+	b = cells.AppendNumber(b, uint64(m.Keys))
+	b = cells.AppendNumber(b, uint64(m.Bytes))
 	at, err := r.view.SetCell(cellMerged, b)
 	if err != nil {
 		return err
@@ -140,52 +136,12 @@ func (r *Replica) noteMerged(m merged) error {
 	return nil
 }
 
-func appendString(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
 var errCell = errors.New("it makes no sense")
 
-// reader reads a cell. Its first error stays.
-type reader struct {
-	b   []byte
-	err error
-}
-
-func (p *reader) fail() { p.b, p.err = nil, errCell }
-
-func (p *reader) format() {
-	if len(p.b) == 0 || p.b[0] != cellFormat {
-		p.fail()
-		return
+// end returns an error if the cell makes no sense, or more of it is left.
+func end(r *cells.Reader) error {
+	if !r.Done() {
+		return errCell
 	}
-	p.b = p.b[1:]
-}
-
-func (p *reader) number() uint64 {
-	n, size := binary.Uvarint(p.b)
-	if size <= 0 {
-		p.fail()
-		return 0
-	}
-	p.b = p.b[size:]
-	return n
-}
-
-func (p *reader) string() string {
-	n := p.number()
-	if n > uint64(len(p.b)) {
-		p.fail()
-		return ""
-	}
-	s := string(p.b[:n])
-	p.b = p.b[n:]
-	return s
-}
-
-func (p *reader) end() error {
-	if len(p.b) > 0 {
-		p.fail()
-	}
-	return p.err
+	return nil
 }

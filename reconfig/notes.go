@@ -3,7 +3,9 @@ package reconfig
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math"
 
+	"atoll/internal/cells"
 	"atoll/quorum"
 )
 
@@ -16,10 +18,9 @@ const checksumBytes = 4
 
 func encodeNotes(notes []*quorum.Configuration) []byte {
 	b := []byte{notesFormat}
-	b = binary.AppendUvarint(b, uint64(len(notes)))
+	b = cells.AppendNumber(b, uint64(len(notes)))
 	for _, c := range notes {
-		note := c.Append(nil)
-		b = append(binary.AppendUvarint(b, uint64(len(note))), note...)
+		b = cells.AppendBytes(b, c.Append(nil))
 	}
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
@@ -31,30 +32,17 @@ func decodeNotes(b []byte) []*quorum.Configuration {
 	if n < 1 || b[0] != notesFormat || crc32.ChecksumIEEE(b[:n]) != binary.BigEndian.Uint32(b[n:]) {
 		return nil
 	}
-	count, rest, ok := number(b[1:n])
+	r := cells.Read(b[1:n])
 	var notes []*quorum.Configuration
-	for ; ok && count > 0; count-- {
-		var size uint64
-		if size, rest, ok = number(rest); !ok || size > uint64(len(rest)) {
-			return nil
-		}
-		c, err := quorum.ParseConfiguration(rest[:size])
+	for count := r.Any(); count > 0 && r.OK(); count-- {
+		c, err := quorum.ParseConfiguration(r.Bytes(math.MaxUint64))
 		if err != nil {
 			return nil
 		}
-		notes, rest = append(notes, c), rest[size:]
+		notes = append(notes, c)
 	}
-	if !ok || len(rest) > 0 {
+	if !r.Done() {
 		return nil
 	}
 	return notes
-}
-
-// number takes a number from the front of b.
-func number(b []byte) (n uint64, rest []byte, ok bool) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 {
-		return 0, nil, false
-	}
-	return n, b[size:], true
 }

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math"
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/internal/cells"
 	"atoll/quorum"
 	"atoll/tags"
 )
@@ -58,20 +58,16 @@ const checksumBytes = 4
 func encodeRecord(i Instance, r Record) []byte {
 	b := make([]byte, 0, len(i)+len(r.Accepted.Value)+100)
 	b = append(b, recordFormat)
-	b = appendBytes(b, []byte(i))
+	b = cells.AppendBytes(b, i)
 	b = appendBallot(b, r.Promised)
 	b = appendBallot(b, r.Accepted.Ballot)
-	b = appendBytes(b, r.Accepted.Value)
+	b = cells.AppendBytes(b, r.Accepted.Value)
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
 }
 
-func appendBytes(b, bytes []byte) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(bytes))), bytes...)
-}
-
 func appendBallot(b []byte, o Ballot) []byte {
-	b = binary.AppendUvarint(b, uint64(o.Index))
-	b = binary.AppendUvarint(b, uint64(o.Round))
+	b = cells.AppendNumber(b, uint64(o.Index))
+	b = cells.AppendNumber(b, uint64(o.Round))
 	id := o.ID.Bytes()
 	return append(b, id[:]...)
 }
@@ -100,51 +96,21 @@ func decodeRecord(b []byte) (Instance, Record, error) {
 	if b[0] != recordFormat {
 		return "", Record{}, fmt.Errorf("it has format %d, and this version knows %d", b[0], recordFormat)
 	}
-	r := recordReader{b: b[1:n], ok: true}
-	i := Instance(r.bytes(MaxInstance))
-	record := Record{Promised: r.ballot()}
-	record.Accepted.Ballot = r.ballot()
-	record.Accepted.Value = r.bytes(MaxValue)
-	if !r.ok || len(r.b) > 0 {
+	r := cells.Read(b[1:n])
+	i := Instance(r.Bytes(MaxInstance))
+	record := Record{Promised: readBallot(&r)}
+	record.Accepted.Ballot = readBallot(&r)
+	record.Accepted.Value = r.Bytes(MaxValue)
+	if !r.Done() {
 		return "", Record{}, errRecord
 	}
 	return i, record, nil
 }
 
-type recordReader struct {
-	b  []byte
-	ok bool
-}
-
-func (r *recordReader) number() uint64 {
-	n, size := binary.Uvarint(r.b)
-	if r.ok = r.ok && size > 0; !r.ok {
-		return 0
-	}
-	r.b = r.b[size:]
-	return n
-}
-
-// take returns the next n bytes, nil for none.
-func (r *recordReader) take(n uint64) []byte {
-	if r.ok = r.ok && n <= uint64(len(r.b)); !r.ok || n == 0 {
-		return nil
-	}
-	b := r.b[:n:n]
-	r.b = r.b[n:]
-	return b
-}
-
-func (r *recordReader) bytes(most uint64) []byte {
-	n := r.number()
-	r.ok = r.ok && n <= most
-	return r.take(min(n, math.MaxInt32))
-}
-
-func (r *recordReader) ballot() (b Ballot) {
-	b.Index = quorum.ConfigIndex(r.number())
-	b.Round = Round(r.number())
-	if id := r.take(tags.PIDSize); r.ok {
+func readBallot(r *cells.Reader) (b Ballot) {
+	b.Index = quorum.ConfigIndex(r.Any())
+	b.Round = Round(r.Any())
+	if id := r.Take(tags.PIDSize); r.OK() {
 		b.ID = tags.PIDFromBytes([tags.PIDSize]byte(id))
 	}
 	return b

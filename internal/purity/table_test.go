@@ -18,6 +18,7 @@ type folder struct {
 // folders are the module's packages in order: each may import those above it.
 var folders = []folder{
 	{path: "tags", pure: true},
+	{path: "internal/cells", pure: true},
 	{path: "quorum", pure: true},
 	{path: "env", pure: true},
 	{path: "env/envtest", pure: true, tests: true},
