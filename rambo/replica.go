@@ -78,18 +78,11 @@ func (r *Replica) introduce(least uint64) error {
 	if own.ID == "" {
 		return nil
 	}
-	own.Version = least
-	if r.news != nil {
-		for _, m := range r.news.Members {
-			if m.ID != own.ID {
-				continue
-			}
-			if m.Version > least && m.Name == own.Name && slices.Equal(m.Addresses, own.Addresses) {
-				return nil
-			}
-			own.Version = max(own.Version, m.Version)
-		}
+	said := r.Own()
+	if said.Version > least && said.Name == own.Name && slices.Equal(said.Addresses, own.Addresses) {
+		return nil
 	}
+	own.Version = max(least, said.Version)
 	own.Version++
 	if r.cfg.Sign != nil {
 		own.Proof = r.cfg.Sign(own)
@@ -125,10 +118,6 @@ func (r *Replica) Progress() Progress {
 	over := m.Done || m.Index <= r.Map().Horizon().Installed // others may have sufficed
 	return Progress{m.Index, m.Keys, m.Bytes, m.After, over}
 }
-
-// Fenced reports whether the node knows of a configuration whose predecessor
-// isn't out yet.
-func (r *Replica) Fenced() bool { return len(r.Map().Active()) > 1 }
 
 // Step acts on one message and appends what to send to out. An error means
 // that the node's store is broken and the node must stop.
@@ -223,37 +212,33 @@ func (r *Replica) learn(from quorum.NodeID, k Knowledge) error {
 	if k.News == nil {
 		return nil
 	}
-	members := slices.Clone(k.News.Members)
-	said := uint64(0) // of this node, in another life
-	members = slices.DeleteFunc(members, func(m quorum.Member) bool {
-		if m.ID == r.cfg.Own.ID {
-			said = m.Version
-		}
-		return m.ID == r.cfg.Own.ID
-	})
-	if err := r.noteFrom(from, k.News.Map, members); err != nil {
+	said, _ := find(k.News.Members, r.cfg.Own.ID) // of this node, in another life maybe
+	others := slices.DeleteFunc(slices.Clone(k.News.Members), func(m quorum.Member) bool { return m.ID == r.cfg.Own.ID })
+	if err := r.noteFrom(from, k.News.Map, others); err != nil {
 		return err
 	}
-	if own := r.own(); r.cfg.Own.ID != "" && said > own.Version {
-		return r.introduce(said) // it has forgotten, and is believed only above that
+	if r.cfg.Own.ID != "" && said.Version > r.Own().Version {
+		return r.introduce(said.Version) // it has forgotten, and is believed only above that
 	}
 	return nil
 }
 
-// own is what the node has said of itself.
-func (r *Replica) own() quorum.Member {
-	if r.news != nil {
-		for _, m := range r.news.Members {
-			if m.ID == r.cfg.Self {
-				return m
-			}
-		}
+// Own is what the node says of itself.
+func (r *Replica) Own() quorum.Member {
+	if r.news == nil {
+		return quorum.Member{}
 	}
-	return quorum.Member{}
+	m, _ := find(r.news.Members, r.cfg.Self)
+	return m
 }
 
-// Own is what the node says of itself.
-func (r *Replica) Own() quorum.Member { return r.own() }
+func find(members []quorum.Member, id quorum.NodeID) (quorum.Member, bool) {
+	i := slices.IndexFunc(members, func(m quorum.Member) bool { return m.ID == id })
+	if i < 0 {
+		return quorum.Member{}, false
+	}
+	return members[i], true
+}
 
 // Hear notes where another node says that it is. known is false if there was no
 // room for it, or it wasn't believed.
@@ -265,7 +250,7 @@ func (r *Replica) Hear(m quorum.Member) (known bool, at env.Position, err error)
 		return false, 0, err
 	}
 	if r.news != nil {
-		known = slices.ContainsFunc(r.news.Members, func(o quorum.Member) bool { return o.ID == m.ID })
+		_, known = find(r.news.Members, m.ID)
 	}
 	return known, r.at, nil
 }
@@ -404,24 +389,23 @@ func (r *Replica) noteFrom(from quorum.NodeID, m *quorum.Map, members []quorum.M
 		return &env.Refused{Reason: env.ReasonBadRequest, Text: err.Error()}
 	}
 	all := r.mergeMembers(next, from, old.Members, members)
+	if next != old.Map {
+		if r.at, err = r.view.SetCell(cellMap, next.Append(nil)); err != nil {
+			return err
+		}
+	}
+	if all != nil {
+		if r.at, err = r.view.SetCell(cellMembers, appendMembers(nil, all)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case next == old.Map && all == nil:
 		return nil
 	case all == nil:
 		all = old.Members
 	}
-	news := &quorum.News{Map: next, Members: all}
-	if next != old.Map {
-		if r.at, err = r.view.SetCell(cellMap, next.Append(nil)); err != nil {
-			return err
-		}
-	}
-	if at, err := r.view.SetCell(cellMembers, appendMembers(nil, all)); err != nil {
-		return err
-	} else {
-		r.at = at
-	}
-	r.news = news
+	r.news = &quorum.News{Map: next, Members: all}
 	return nil
 }
 

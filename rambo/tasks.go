@@ -111,10 +111,10 @@ func (t Tasks) gossip(e env.Env, limit time.Duration) error {
 		return e.Sleep(limit)
 	}
 	peer := others[e.Rand()%uint64(len(others))]
-	exchange := e.Go("rambo.exchange", func(e env.Env) error { return t.Exchange(e, peer) })
+	talk := e.Go("rambo.exchange", func(e env.Env) error { return exchange(e, k, peer) })
 	err = e.Sleep(limit/2 + time.Duration(e.Rand()%uint64(limit)))
-	exchange.Cancel()
-	_ = exchange.Join() // the peer may be down: the next may not
+	talk.Cancel()
+	_ = talk.Join() // the peer may be down: the next may not
 	return err
 }
 
@@ -124,6 +124,10 @@ func (t Tasks) Exchange(e env.Env, peer quorum.NodeID) error {
 	if err != nil {
 		return err
 	}
+	return exchange(e, k, peer)
+}
+
+func exchange(e env.Env, k *known, peer quorum.NodeID) error {
 	answer, err := env.AskOne[*Gossiped](e, peer, &Gossip{k.Knowledge})
 	if err != nil {
 		return err
@@ -181,12 +185,12 @@ func (k *known) step(rules Rules) (old, next *quorum.Configuration, ok bool) {
 // it is done.
 func (t Tasks) Drive(e env.Env) error {
 	for {
-		u, ok, err := t.next(e)
-		if err != nil {
+		u, err := t.next(e)
+		if err != nil && err != errNoStep {
 			return err
 		}
 		var driver env.Task
-		if ok {
+		if err == nil {
 			driver = e.Go("rambo.upgrade", func(e env.Env) error { return u.run(e) })
 		}
 		_, err = e.Receive(mailDrive)
@@ -200,26 +204,26 @@ func (t Tasks) Drive(e env.Env) error {
 	}
 }
 
-// next returns the step that is to be taken, if there is one.
-func (t Tasks) next(e env.Env) (u upgrade, ok bool, err error) {
-	k, err := env.AskOne[*known](e, e.Self(), &know{})
-	if err != nil {
-		return u, false, err
-	}
-	old, next, ok := k.step(t.Rules)
-	return upgrade{t, t.Pace.withDefaults(), k.Knowledge, old, next}, ok, nil
-}
-
 // errNoStep: all configurations but the newest are out already.
 var errNoStep = errors.New("no configuration is to go out")
+
+// next returns the step that is to be taken, or errNoStep.
+func (t Tasks) next(e env.Env) (upgrade, error) {
+	k, err := env.AskOne[*known](e, e.Self(), &know{})
+	if err != nil {
+		return upgrade{}, err
+	}
+	old, next, ok := k.step(t.Rules)
+	if !ok {
+		return upgrade{}, errNoStep
+	}
+	return upgrade{t, t.Pace.withDefaults(), k.Knowledge, old, next}, nil
+}
 
 // Fence does the first part of a step from the node's configuration to the next,
 // once. It returns the lives that Retire needs.
 func (t Tasks) Fence(e env.Env) ([]abd.LifeOf, error) {
-	u, ok, err := t.next(e)
-	if err == nil && !ok {
-		err = errNoStep
-	}
+	u, err := t.next(e)
 	if err != nil {
 		return nil, err
 	}
@@ -229,10 +233,7 @@ func (t Tasks) Fence(e env.Env) ([]abd.LifeOf, error) {
 // Carry does the second part, once: it waits until enough members of the next
 // configuration have merged.
 func (t Tasks) Carry(e env.Env) error {
-	u, ok, err := t.next(e)
-	if err == nil && !ok {
-		err = errNoStep
-	}
+	u, err := t.next(e)
 	if err != nil {
 		return err
 	}
@@ -255,10 +256,7 @@ func (t Tasks) Merge(e env.Env) error {
 // Retire does the last part: from then on the next configuration is installed.
 // Whoever calls it has seen Fence and Carry succeed.
 func (t Tasks) Retire(e env.Env, lives []abd.LifeOf) error {
-	u, ok, err := t.next(e)
-	if err == nil && !ok {
-		err = errNoStep
-	}
+	u, err := t.next(e)
 	if err != nil {
 		return err
 	}
