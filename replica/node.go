@@ -187,19 +187,16 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 		return append(out, env.Out{To: from, Message: n.status()}), nil
 	}
 	if from.Node == n.cfg.Self {
-		switch own := m.(type) {
-		case *nudge:
+		if own, ok := m.(*nudge); ok {
 			return append(out, env.Out{Mailbox: own.box, Message: own}), nil
-		default:
-			if repair.IsOwn(m) {
-				return n.stepRepair(from, m, out)
-			}
-			if rambo.IsOwn(m) {
-				return n.stepRambo(from, m, out)
-			}
-			if join.IsOwn(m) {
-				return n.stepJoin(from, m, out)
-			}
+		}
+		switch {
+		case repair.IsOwn(m):
+			return n.stepRepair(from, m, out)
+		case rambo.IsOwn(m):
+			return n.stepRambo(from, m, out)
+		case join.IsOwn(m):
+			return n.stepJoin(from, m, out)
 		}
 	}
 	return append(out, refuse(from, env.ReasonBadRequest, fmt.Sprintf("a node takes no %T", m))), nil
