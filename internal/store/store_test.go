@@ -354,6 +354,10 @@ func TestBackpressure(t *testing.T) {
 		}
 		done <- err
 	}()
+	// The apply may not end before Commit has begun to wait for it.
+	for s.Condition().Waits == "" && len(done) == 0 {
+		runtime.Gosched()
+	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
