@@ -71,6 +71,7 @@ func TestOtherFlags(t *testing.T) {
 		"startup":     func(a []string) error { _, err := parseStartup(a); return err },
 		"chaos":       func(a []string) error { _, err := parseChaos(a); return err },
 		"connections": func(a []string) error { _, err := parseConnections(a); return err },
+		"reconfigure": func(a []string) error { _, err := parseReconfigure(a); return err },
 		"idle":        func(a []string) error { _, err := parseIdle(a); return err },
 		"gap":         func(a []string) error { _, err := parseGap(a); return err },
 	}
@@ -94,6 +95,9 @@ func TestOtherFlags(t *testing.T) {
 		{"chaos", "--kills 0", false},
 		{"connections", "--clients 20 --processes 4 --shared", true},
 		{"connections", "--clients 20 --processes 3", false},
+		{"reconfigure", "--rate 0.5 --ops put,get --clients 8", true},
+		{"reconfigure", "--rate 0", false},
+		{"reconfigure", "--targets etcd", false},
 		{"gap", "--stop --rounds 1", true},
 		{"gap", "--rounds 0", false},
 	} {

@@ -35,6 +35,7 @@ func commands() []command {
 		{"idle", "ten thousand idle clients, and what they do to busy ones", runIdle},
 		{"gap", "kill a node under writes", runGap},
 		{"silent", "make a replica silent, lossy or flapping under reads and writes", runSilent},
+		{"reconfigure", "change the members again and again under reads and writes", runReconfigure},
 		{"sustained", "write to a million keys for a minute", runSustained},
 		{"startup", "start a replica that has millions of keys, and look at its memory", runStartup},
 		{"chaos", "kill and stop replicas again and again, and judge what clients saw", runChaos},

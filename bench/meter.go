@@ -31,10 +31,15 @@ type contestant struct {
 // no target is doing anything. When one doesn't become quiet it gives up, since
 // the run will record how much was used.
 func settle(ctx context.Context, all []contestant) error {
+	return quiet(ctx, func() (time.Duration, error) { return cpuOf(all) })
+}
+
+// quiet is settle for whatever uses so much processor time.
+func quiet(ctx context.Context, used func() (time.Duration, error)) error {
 	runtime.GC()
 	limit := time.Now().Add(quietLimit)
 	for time.Now().Before(limit) {
-		before, err := cpuOf(all)
+		before, err := used()
 		if err != nil {
 			return err
 		}
@@ -45,7 +50,7 @@ func settle(ctx context.Context, all []contestant) error {
 			return ctx.Err()
 		case <-t.C:
 		}
-		after, err := cpuOf(all)
+		after, err := used()
 		if err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ func (r *Records) WriteMarkdown(w io.Writer) error {
 		{len(r.Idle), func(b *strings.Builder) { idle(b, r.Idle) }},
 		{len(r.Gaps), func(b *strings.Builder) { gaps(b, r.Gaps) }},
 		{len(r.Silences), func(b *strings.Builder) { silences(b, r.Silences) }},
+		{len(r.Changing), func(b *strings.Builder) { changing(b, r.Changing) }},
 		{len(r.Sustained), r.sustained},
 		{len(r.Starts), func(b *strings.Builder) { starts(b, r.Starts) }},
 		{len(r.Chaos), func(b *strings.Builder) { campaigns(b, r.Chaos) }},

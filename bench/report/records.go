@@ -18,6 +18,7 @@ const (
 	KindSustained   = "sustained"
 	KindChaos       = "chaos"
 	KindSilence     = "silence"
+	KindChanging    = "changing"
 	KindStart       = "start"
 	KindConnections = "connections"
 	KindIdle        = "idle"
@@ -163,6 +164,38 @@ type Phase struct {
 	First  string  `json:"first_error,omitempty"`
 }
 
+// Changing is what clients see without and with changes of the members.
+type Changing struct {
+	Kind    string `json:"kind"`
+	Version string `json:"version"`
+	Round   int    `json:"round"`
+	Cell
+	// Asked is how many changes were to be made in a second, and PerSecond how
+	// many were. A change that is due while one is under way is left out.
+	Asked     float64 `json:"asked_per_s"`
+	PerSecond float64 `json:"changes_per_s"`
+	// How long a change took, from the call until it was installed.
+	P50 float64 `json:"change_p50_ms"`
+	Max float64 `json:"change_max_ms"`
+	// Alone the clients have the cluster for themselves.
+	Alone     Stretch `json:"alone"`
+	Meanwhile Stretch `json:"meanwhile"`
+	// What one change costs in a cluster that does nothing else, in milliseconds
+	// of processor time, of all nodes and of whoever changes the members; and
+	// how long it takes.
+	CostNodes   float64 `json:"cost_nodes_ms"`
+	CostChanger float64 `json:"cost_changer_ms"`
+	IdleP50     float64 `json:"idle_change_p50_ms"`
+}
+
+// Stretch is a phase and what it cost: processor time in microseconds for an
+// operation, of all nodes, and of the load and whoever changes the members.
+type Stretch struct {
+	Phase
+	CPUNodes float64 `json:"cpu_nodes_us"`
+	CPULoad  float64 `json:"cpu_load_us"`
+}
+
 // Start is one start of a replica that has keys, alone in its cluster.
 type Start struct {
 	Kind    string `json:"kind"`
@@ -305,6 +338,7 @@ type Records struct {
 	Runs         []Run
 	Gaps         []Gap
 	Silences     []Silence
+	Changing     []Changing
 	Sustained    []Sustained
 	Starts       []Start
 	Connections  []Connections
@@ -314,7 +348,7 @@ type Records struct {
 
 // Empty reports whether nothing was measured.
 func (r *Records) Empty() bool {
-	return len(r.Runs)+len(r.Gaps)+len(r.Silences)+len(r.Sustained)+len(r.Starts)+len(r.Connections)+len(r.Idle)+len(r.Chaos) == 0
+	return len(r.Runs)+len(r.Gaps)+len(r.Silences)+len(r.Changing)+len(r.Sustained)+len(r.Starts)+len(r.Connections)+len(r.Idle)+len(r.Chaos) == 0
 }
 
 // Read adds the records of a file to those of r. It skips lines that don't
@@ -357,6 +391,8 @@ func (r *Records) add(line []byte) error {
 		return decode(line, &r.Chaos)
 	case KindSilence:
 		return decode(line, &r.Silences)
+	case KindChanging:
+		return decode(line, &r.Changing)
 	case KindStart:
 		return decode(line, &r.Starts)
 	case KindConnections:

@@ -29,9 +29,9 @@ func readTestdata(t *testing.T) report.Records {
 func TestRead(t *testing.T) {
 	r := readTestdata(t)
 	if len(r.Environments) != 2 || len(r.Runs) != 9 || len(r.Gaps) != 4 || len(r.Sustained) != 1 ||
-		len(r.Silences) != 3 || len(r.Starts) != 3 || len(r.Connections) != 2 || len(r.Idle) != 1 || len(r.Chaos) != 2 {
-		t.Fatalf("%d environments, %d runs, %d gaps, %d sustained, %d silences, %d starts, %d of connections, %d of idle ones, %d of chaos", len(r.Environments), len(r.Runs),
-			len(r.Gaps), len(r.Sustained), len(r.Silences), len(r.Starts), len(r.Connections), len(r.Idle), len(r.Chaos))
+		len(r.Silences) != 3 || len(r.Changing) != 2 || len(r.Starts) != 3 || len(r.Connections) != 2 || len(r.Idle) != 1 || len(r.Chaos) != 2 {
+		t.Fatalf("%d environments, %d runs, %d gaps, %d sustained, %d silences, %d of changes, %d starts, %d of connections, %d of idle ones, %d of chaos", len(r.Environments), len(r.Runs),
+			len(r.Gaps), len(r.Sustained), len(r.Silences), len(r.Changing), len(r.Starts), len(r.Connections), len(r.Idle), len(r.Chaos))
 	}
 	if first, last := r.Runs[0].Session, r.Runs[8].Session; first != 1 || last != 2 {
 		t.Errorf("the first run is of session %d and the last of %d, want 1 and 2", first, last)

@@ -95,6 +95,36 @@ func quotients(of []Silence) []float64 {
 	return all
 }
 
+// changing writes a table of what changes of the members do to clients.
+func changing(b *strings.Builder, all []Changing) {
+	var rows [][]string
+	cell := func(c Changing) string {
+		return fmt.Sprintf("%s × %d, %d B, %d keys", c.Op, c.Clients, c.Value, c.Keys)
+	}
+	for _, name := range distinct(all, cell) {
+		of := matching(all, func(c Changing) bool { return cell(c) == name })
+		over := func(f func(Changing) float64) Spread { return spread(each(of, f)) }
+		both := func(f func(Stretch) float64) string {
+			return number(over(func(c Changing) float64 { return f(c.Alone) }).Median) + " → " + number(over(func(c Changing) float64 { return f(c.Meanwhile) }).Median)
+		}
+		var errors uint64
+		for _, c := range of {
+			errors += c.Alone.Errors + c.Meanwhile.Errors
+		}
+		rows = append(rows, []string{
+			name, fmt.Sprint(len(of)), number(over(func(c Changing) float64 { return c.PerSecond }).Median),
+			number(over(func(c Changing) float64 { return c.P50 }).Median), number(over(func(c Changing) float64 { return c.Max }).Max),
+			both(func(s Stretch) float64 { return s.PerSecond }), ratio(over(func(c Changing) float64 { return c.Meanwhile.PerSecond / max(1, c.Alone.PerSecond) })),
+			both(func(s Stretch) float64 { return s.P50 }), both(func(s Stretch) float64 { return s.P99 }),
+			number(over(func(c Changing) float64 { return c.Alone.Stall }).Max) + " → " + number(over(func(c Changing) float64 { return c.Meanwhile.Stall }).Max),
+			both(func(s Stretch) float64 { return s.CPUNodes }), both(func(s Stretch) float64 { return s.CPULoad }), fmt.Sprint(errors),
+			number(over(func(c Changing) float64 { return c.IdleP50 }).Median), number(over(func(c Changing) float64 { return c.CostNodes }).Median), number(over(func(c Changing) float64 { return c.CostChanger }).Median),
+		})
+	}
+	b.WriteString("Without changes of the members → with them, medians of the rounds; the ratio of operations a second is that of the same round, median (least to most); the longest stall is that of all rounds; processor time is that of an operation, and of a change without load:\n\n")
+	table(b, []string{"operation × clients", "rounds", "changes/s", "a change, p50 ms", "longest", "ops/s", "ratio", "p50 ms", "p99 ms", "longest stall ms", "nodes, µs", "load, µs", "errors", "a change without load, p50 ms", "nodes, ms", "changer, ms"}, rows)
+}
+
 // distinct returns the different names of values, in order of appearance.
 func distinct[T any](all []T, name func(T) string) []string {
 	var names []string

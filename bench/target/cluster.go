@@ -15,8 +15,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"atoll/client"
+	"atoll/internal/identity"
 )
 
 // ClusterConfig says how to make a cluster of atoll's replicas.
@@ -89,6 +91,11 @@ func (c *Cluster) ClientConfig() (client.Config, error) {
 	return client.LoadContext(c.contextFile())
 }
 
+// AdminConfig returns the settings of a client that may change the members.
+func (c *Cluster) AdminConfig() (client.Config, error) {
+	return client.LoadContext(filepath.Join(c.cfg.Dir, "admin.json"))
+}
+
 func (c *Cluster) contextFile() string { return filepath.Join(c.cfg.Dir, "client.json") }
 
 // Launch starts a member and returns when it serves.
@@ -114,12 +121,17 @@ func (c *Cluster) LaunchAll(ctx context.Context) error {
 // Begin starts a member. The function that it returns waits until the member
 // serves, or until it has ended instead, which is an error with its last words.
 func (c *Cluster) Begin(i int) (serves func(context.Context) error, err error) {
+	return c.begin(i, c.command(i, "run", "--until-eof"))
+}
+
+// begin is Begin with the command to start.
+func (c *Cluster) begin(i int, cmd *exec.Cmd) (serves func(context.Context) error, err error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer write.Close()
-	p, err := launch(c.cfg.Dir, memberName(i), c.command(i), write)
+	p, err := launch(c.cfg.Dir, memberName(i), cmd, write)
 	if err != nil {
 		read.Close()
 		return nil, err
@@ -191,10 +203,49 @@ func (c *Cluster) Metric(ctx context.Context, i int, name string) (float64, erro
 // Access is how other processes reach the cluster.
 func (c *Cluster) Access() Access { return Access{Target: Atoll, Context: c.contextFile()} }
 
+// Join makes a new node, which is on standby, and returns its number when it
+// serves. The admin's client is one of the cluster.
+func (c *Cluster) Join(ctx context.Context, admin *client.Client) (int, error) {
+	ca, err := identity.LoadCA(filepath.Join(c.cfg.Dir, "ca"))
+	if err != nil {
+		return 0, err
+	}
+	s, err := admin.Status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	ports, err := freePorts("udp", 1)
+	if err != nil {
+		return 0, err
+	}
+	c.mu.Lock()
+	i := len(c.latest)
+	c.latest, c.metrics = append(c.latest, nil), append(c.metrics, "")
+	c.Listen = append(c.Listen, addresses(ports)...)
+	c.mu.Unlock()
+	r := identity.TicketRequest{Name: memberName(i), MaxValue: admin.MaxValue(), Endpoints: admin.Endpoints(), Now: time.Now()}
+	for _, m := range s.Members {
+		r.Contacts = append(r.Contacts, identity.Member{ID: m.ID, Name: m.Name, Addresses: m.Addresses})
+	}
+	ticket, err := ca.Ticket(r)
+	if err != nil {
+		return 0, err
+	}
+	file := c.Folder(i) + ".ticket"
+	if err := os.WriteFile(file, []byte(ticket.String()), 0o600); err != nil {
+		return 0, err
+	}
+	serves, err := c.begin(i, c.command(i, "join", file))
+	if err != nil {
+		return 0, err
+	}
+	return i, serves(ctx)
+}
+
 // command is the command line of a member.
-func (c *Cluster) command(i int) *exec.Cmd {
-	cmd := exec.Command(c.cfg.Program, "run", "--data-dir", c.Folder(i), "--listen", c.Listen[i],
-		"--metrics", "127.0.0.1:0", "--until-eof", "--output", "json")
+func (c *Cluster) command(i int, words ...string) *exec.Cmd {
+	words = append(words, "--data-dir", c.Folder(i), "--listen", c.Listen[i], "--metrics", "127.0.0.1:0", "--output", "json")
+	cmd := exec.Command(c.cfg.Program, words...)
 	cmd.Env = plainEnvironment()
 	return cmd
 }
