@@ -219,7 +219,7 @@ func (s *Store) load(m summary) (*replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, tombstones := loadTable(t, r.segments)
+	keys, tombstones := loadTable(t, r.segments, r.loaders)
 	s.keys.Add(keys)
 	s.tombstones.Add(tombstones)
 	for i := range r.segments {
@@ -228,6 +228,7 @@ func (s *Store) load(m summary) (*replay, error) {
 		}
 		r.segments[i].loaded = loadedSegment{} // the table has it
 	}
+	r.loaders = nil
 	s.replayed = int64(r.end - m.applied)
 	s.appended = r.end
 	s.committed.Store(uint64(r.end))

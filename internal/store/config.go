@@ -46,9 +46,9 @@ const (
 	// largePage is the size in bytes of a large page of memory, on most
 	// machines; see makeLarge.
 	largePage = 2 << 20
-	// firstItems is for how many records of a segment there is room at once
-	// when it is loaded.
-	firstItems = 1 << 18
+	// loadRoom is for how many more records there is room at once when segments
+	// are loaded.
+	loadRoom = 1 << 18
 	// scanPage is how many keys Scan copies out of one read transaction.
 	scanPage = 256
 	// journalShare is the part of JournalBytes after which a table is frozen:

@@ -69,6 +69,9 @@ func endingOf(rest []byte, id storeID, number uint64, end env.Position) (e endin
 		return endsGarbled, 0
 	}
 	zeros := 0
+	for len(rest)-zeros >= diskSector && [diskSector]byte(rest[zeros:]) == [diskSector]byte{} {
+		zeros += diskSector
+	}
 	for zeros < len(rest) && rest[zeros] == 0 {
 		zeros++
 	}

@@ -95,7 +95,7 @@ func FuzzEntries(f *testing.F) {
 func wantLoaded(t *testing.T, f frame, b []byte, newest map[string]logged, wantErr error) {
 	t.Helper()
 	l := loader{hash: crc32.ChecksumIEEE}
-	l.begin()
+	l.begin(0)
 	if err := l.frame(f, segmentHead); (err == nil) != (wantErr == nil) {
 		t.Fatalf("loaded: %v, read: %v", err, wantErr)
 	} else if err != nil {
@@ -103,7 +103,7 @@ func wantLoaded(t *testing.T, f frame, b []byte, newest map[string]logged, wantE
 	}
 	segment := append(make([]byte, segmentHead), b...)
 	table := newTable(maphash.MakeSeed())
-	loadTable(table, []recovered{{loaded: l.end(segment, segmentHead+f.size, 0)}})
+	loadTable(table, []recovered{{loaded: l.end(segment, segmentHead+f.size)}}, []*loader{&l})
 	if table.count != len(newest) {
 		t.Errorf("%d keys, want %d", table.count, len(newest))
 	}

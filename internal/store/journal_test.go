@@ -49,13 +49,17 @@ func recoverEach(j *journal, applied env.Position, visit func(logged)) (env.Posi
 	if err != nil {
 		return 0, err
 	}
-	for _, s := range r.segments {
-		l := s.loaded
-		slices.SortFunc(l.items, func(a, b item) int { return cmp.Compare(a.position, b.position) })
-		for _, it := range l.items {
-			name, rest := l.chunk[it.at:][:it.key], l.chunk[it.at+uint32(it.key):]
-			visit(logged{position: it.position, name: name, bytes: rest[:it.size]})
+	var items []item
+	for _, l := range r.loaders {
+		for p := range loadParts {
+			l.part(p, func(block []item) { items = append(items, block...) })
 		}
+	}
+	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(a.position, b.position) })
+	for _, it := range items {
+		l := r.segments[it.chunk].loaded
+		b := l.chunk[it.at-l.cut:]
+		visit(logged{position: it.position, name: b[:it.key], bytes: b[it.key:][:it.size]})
 	}
 	return r.end, j.resume(r)
 }

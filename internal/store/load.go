@@ -15,31 +15,40 @@ import (
 // How the journal becomes a table when a store is opened, on all processors and
 // with few visits to memory that isn't in a cache:
 //
-//	loader      reads one segment after the other: it checks each entry, makes
-//	            an item of it that says where it stands, and sorts a segment's
-//	            items by the first byte of their hashes
-//	loadTable   takes the items of all segments, a loadPart at a time, which is
+//	loader      reads one segment after the other: it checks each entry, and
+//	            makes an item of it that says where it stands, beside those
+//	            whose hashes begin with the same byte
+//	loadTable   takes the items of all loaders, a loadPart at a time, which is
 //	            few enough for a cache; keeps the newest of each key; and fills
 //	            the part of the index that belongs to such hashes
 //
 // Keys and records aren't copied: the segments that were read are the table's
 // chunks. So what was replaced takes memory until the table goes, as it does in
 // a table that was filled by put.
+//
+// Where keys must be compared, many are touched first and compared then: memory
+// answers several at a time to who doesn't wait for each answer.
 const (
 	loadPartBits = 8
 	loadParts    = 1 << loadPartBits
+	// loadBlock is how many items of a part stand together: the blocks that a
+	// loader fills, one of each part, stay in the processor's cache.
+	loadBlock = 64
+	// touchKeys is how many keys are touched before they are compared.
+	touchKeys = 64
 )
 
 func loadPart(hash uint32) uint32 { return hash >> (32 - loadPartBits) }
 
 // eachOf calls work with 0 to n-1, each once, in several goroutines, one for
-// each processor. worker makes what each of them calls.
+// each processor. worker makes what each of them calls, one after the other.
 func eachOf(n int, worker func() (work func(i int))) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(n, runtime.GOMAXPROCS(0)) {
+		work := worker()
 		workers.Go(func() {
-			for work := worker(); ; {
+			for {
 				i := int(next.Add(1)) - 1
 				if i >= n {
 					return
@@ -70,38 +79,37 @@ func makeLarge[T any](n int) []T {
 	return s
 }
 
-// loadedSegment is what a segment holds behind some position.
+// loadedSegment is what a segment holds behind some position, but for its items.
 type loadedSegment struct {
 	chunk []byte // the segment, or the part of it that is needed; nil for none
-	// items of the segment, in order of their position within each part.
-	// bounds says where each part begins, and where the last one ends. Until
-	// they are in the table, before is what the item's own record counts as.
-	items  []item
-	bounds [loadParts + 1]uint32
-	cells  []logged // in order
+	// cut is how much of the segment isn't there before the chunk: items say
+	// where they stand in the segment.
+	cut   uint32
+	cells []logged // in order
 }
 
-// part returns the items of a part.
-func (l *loadedSegment) part(p int) []item { return l.items[l.bounds[p]:l.bounds[p+1]] }
-
-// A loader makes loadedSegments, one after the other.
+// A loader takes what segments hold, one after the other.
 type loader struct {
 	applied env.Position
 	hash    func(name []byte) uint32
 
-	items  []item // as they come; reused
-	counts [loadParts]uint32
-	cells  []logged
-	from   int64 // the first frame that is needed; -1 if none is
+	// parts hold the items, in no order that matters. Until they are in the
+	// table, before is what the item's own record counts as.
+	parts [loadParts]struct {
+		full [][]item
+		open []item
+	}
+	room []item // for blocks to come
+
+	// Of the segment that is read.
+	chunk uint32
+	cells []logged
+	from  int64 // the first frame that is needed; -1 if none is
+	items int
 }
 
-func (l *loader) begin() {
-	if l.items == nil {
-		l.items = makeLarge[item](firstItems) // touched as far as it is needed
-	}
-	l.items, l.cells, l.from = l.items[:0], nil, -1
-	clear(l.counts[:])
-}
+// begin begins with the segment that will be this chunk.
+func (l *loader) begin(chunk uint32) { l.chunk, l.cells, l.from, l.items = chunk, nil, -1, 0 }
 
 // frame takes what a frame has behind applied. The frame stands at this offset
 // in the segment.
@@ -118,51 +126,61 @@ func (l *loader) frame(f frame, offset int64) error {
 			return
 		}
 		it := item{
-			position: e.position, hash: l.hash(e.name), key: uint16(len(e.name)),
-			at: uint32(offset) + frameHead + e.at,
+			position: e.position, hash: l.hash(e.name),
+			place: place{chunk: l.chunk, at: uint32(offset) + frameHead + e.at, key: uint16(len(e.name))},
 		}
 		if e.kind == kindRecord {
 			it.size, it.before = uint32(len(e.bytes)), presenceOf(e.bytes)
 		}
-		l.counts[loadPart(it.hash)]++
-		l.items = append(l.items, it)
+		l.add(it)
 	})
 }
 
+func (l *loader) add(it item) {
+	l.items++
+	p := &l.parts[loadPart(it.hash)]
+	if len(p.open) == cap(p.open) {
+		if len(l.room) == 0 {
+			l.room = makeLarge[item](loadRoom) // touched as far as it is needed
+		}
+		if len(p.open) > 0 {
+			p.full = append(p.full, p.open)
+		}
+		p.open, l.room = l.room[:0:loadBlock], l.room[loadBlock:]
+	}
+	p.open = append(p.open, it)
+}
+
+// part calls visit with the items of a part, block by block.
+func (l *loader) part(p int, visit func(block []item)) {
+	for _, block := range l.parts[p].full {
+		visit(block)
+	}
+	visit(l.parts[p].open)
+}
+
 // end returns what was taken of a segment whose frames end at this offset.
-func (l *loader) end(segment []byte, offset int64, chunk uint32) (s loadedSegment) {
+func (l *loader) end(segment []byte, offset int64) (s loadedSegment) {
 	s.cells = l.cells
 	for i := range s.cells { // they outlive the segment
 		s.cells[i].name, s.cells[i].bytes = bytes.Clone(s.cells[i].name), bytes.Clone(s.cells[i].bytes)
 	}
-	if len(l.items) == 0 {
+	if l.items == 0 {
 		return s
 	}
 	// A segment that is needed in part only is let go.
-	shift := uint32(0)
 	s.chunk = segment[:offset:offset]
 	if needed := offset - l.from; needed < int64(len(segment))/4*3 {
-		s.chunk, shift = slices.Clip(bytes.Clone(segment[l.from:offset])), uint32(l.from)
-	}
-	places := [loadParts]uint32{}
-	for p, n := range l.counts {
-		s.bounds[p+1] = s.bounds[p] + n
-		places[p] = s.bounds[p]
-	}
-	s.items = makeLarge[item](len(l.items))
-	for i := range l.items {
-		it := &l.items[i]
-		it.chunk, it.at = chunk, it.at-shift
-		p := loadPart(it.hash)
-		s.items[places[p]] = *it
-		places[p]++
+		s.chunk, s.cut = makeLarge[byte](int(needed)), uint32(l.from)
+		copy(s.chunk, segment[l.from:])
 	}
 	return s
 }
 
 // loadTable fills an empty table with what segments hold, which are in order of
-// their positions. It returns how many keys and tombstones there are.
-func loadTable(t *table, segments []recovered) (keys, tombstones int64) {
+// their positions, and whose items these loaders took. It returns how many keys
+// and tombstones there are.
+func loadTable(t *table, segments []recovered, loaders []*loader) (keys, tombstones int64) {
 	for i := range segments {
 		l := &segments[i].loaded
 		t.chunks = append(t.chunks, l.chunk)
@@ -171,94 +189,142 @@ func loadTable(t *table, segments []recovered) (keys, tombstones int64) {
 			t.putCell(string(c.name), c.bytes)
 		}
 	}
-	var begins [loadParts + 1]int
-	for p := range loadParts {
-		begins[p+1] = begins[p]
-		for i := range segments {
-			begins[p+1] += len(segments[i].loaded.part(p))
+	loaded := 0
+	for _, l := range loaders {
+		for p := range loadParts {
+			l.part(p, func(block []item) { loaded += len(block) })
 		}
 	}
-	all := makeLarge[item]((begins[loadParts] + itemBlock - 1) / itemBlock * itemBlock)
+	all := makeLarge[item]((loaded + itemBlock - 1) / itemBlock * itemBlock)
 	var parts [loadParts]loadedPart
+	var used atomic.Int64
 	eachOf(loadParts, func() func(int) {
-		var index []uint32
+		s := sieve{table: t, segments: segments, loaders: loaders}
 		return func(p int) {
-			parts[p], index = newestOf(t, segments, p, all[begins[p]:begins[p]:begins[p+1]], index)
+			if !s.take(p, false) {
+				s.take(p, true)
+			}
+			parts[p] = s.counted()
+			parts[p].end = uint32(used.Add(int64(len(s.newest))))
+			parts[p].begin = parts[p].end - uint32(len(s.newest))
+			copy(all[parts[p].begin:], s.newest)
 		}
 	})
-	for p := range parts {
-		begins[p] = t.count
-		t.count += copy(all[t.count:], parts[p].items) // what was replaced leaves holes
-		keys += parts[p].keys
-		tombstones += parts[p].tombstones
-	}
-	begins[loadParts] = t.count
+	t.count = int(used.Load())
 	t.takeItems(all)
 	var strays [loadParts][]uint32
 	eachOf(loadParts, func() func(int) {
-		return func(p int) { strays[p] = t.indexPart(p, uint32(begins[p]), uint32(begins[p+1])) }
+		return func(p int) { strays[p] = t.indexPart(p, parts[p].begin, parts[p].end) }
 	})
-	for _, numbers := range strays {
-		for _, i := range numbers {
+	for p := range parts {
+		for _, i := range strays[p] {
 			t.index(i)
 		}
+		keys += parts[p].keys
+		tombstones += parts[p].tombstones
 	}
 	return keys, tombstones
 }
 
-// loadedPart is the newest item of each key of a part, and what they count as.
+// loadedPart says where the newest items of a part stand, and what they count as.
 type loadedPart struct {
-	items            []item
+	begin, end       uint32
 	keys, tombstones int64
 }
 
-// newestOf puts the newest items of a part into newest, which is empty and has
-// room for all of the part's. It uses index, and returns it to be used again.
-func newestOf(t *table, segments []recovered, p int, newest []item, index []uint32) (part loadedPart, _ []uint32) {
-	if cap(newest) == 0 {
-		return part, index
-	}
-	size := 1 << bits.Len(uint(cap(newest)+cap(newest)/2))
-	if cap(index) < size {
-		index = make([]uint32, size)
-	}
-	index = index[:size]
-	clear(index)
-	mask := uint32(size - 1) // the last bits of a hash: the first are all the same
-	for i := range segments {
-		items := segments[i].loaded.part(p)
-	next:
-		for n := range items {
-			it := &items[n]
-			slot := it.hash & mask
-			for ; index[slot] != 0; slot = (slot + 1) & mask {
-				old := &newest[index[slot]-1]
-				if old.hash == it.hash && t.keyAt(old) == t.keyAt(it) {
-					*old = *it
-					continue next
-				}
-			}
-			newest = append(newest, *it)
-			index[slot] = uint32(len(newest))
-		}
-	}
-	for i := range newest {
-		newest[i].before.count(&part.keys, &part.tombstones, +1)
-		newest[i].before = absent
-	}
-	part.items = newest
-	return part, index
+// A sieve finds the newest item of each key, one part after the other.
+type sieve struct {
+	table    *table
+	segments []recovered
+	loaders  []*loader
+
+	newest  []item
+	index   []uint32
+	claims  []claim
+	touched byte // so that what is touched counts as used
 }
 
-// takeItems makes the first t.count of all the items of a table, and an empty
-// index for as many. Half of all isn't kept for less.
-func (t *table) takeItems(all []item) {
-	kept := all[:(t.count+itemBlock-1)/itemBlock*itemBlock]
-	clear(kept[t.count:])
-	if len(kept) < len(all)/2 {
-		kept = slices.Clone(kept)
+// A claim is that two items, whose hashes are the same, have the same key.
+type claim struct{ a, b place }
+
+// take puts the newest items of a part into newest. Unless it is to be exact,
+// it takes keys of a length for the same if their hashes are, compares all those
+// when it is done, and reports whether that was right.
+func (s *sieve) take(p int, exact bool) bool {
+	count := 0
+	for _, l := range s.loaders {
+		l.part(p, func(block []item) { count += len(block) })
 	}
-	for block := range slices.Chunk(kept, itemBlock) {
+	size := 1 << bits.Len(uint(count+count/2))
+	if cap(s.index) < size {
+		s.index = make([]uint32, size)
+	}
+	s.index = s.index[:size]
+	clear(s.index)
+	s.newest, s.claims = slices.Grow(s.newest[:0], count), s.claims[:0]
+	for _, l := range s.loaders {
+		l.part(p, func(block []item) {
+			for _, it := range block {
+				it.at -= s.segments[it.chunk].loaded.cut
+				s.add(it, exact)
+			}
+		})
+	}
+	return s.claimed()
+}
+
+func (s *sieve) add(it item, exact bool) {
+	mask := uint32(len(s.index) - 1) // the last bits of a hash: the first are all the same
+	slot := it.hash & mask
+	for ; s.index[slot] != 0; slot = (slot + 1) & mask {
+		old := &s.newest[s.index[slot]-1]
+		if old.hash != it.hash || old.key != it.key || exact && s.table.keyAt(old.place) != s.table.keyAt(it.place) {
+			continue
+		}
+		if !exact {
+			s.claims = append(s.claims, claim{old.place, it.place})
+		}
+		if old.position < it.position {
+			*old = it
+		}
+		return
+	}
+	s.newest = append(s.newest, it)
+	s.index[slot] = uint32(len(s.newest))
+}
+
+// claimed reports whether all claims are true.
+func (s *sieve) claimed() bool {
+	t := s.table
+	for claims := range slices.Chunk(s.claims, touchKeys) {
+		for i := range claims {
+			s.touched ^= t.firstByte(claims[i].a) ^ t.firstByte(claims[i].b)
+		}
+		for i := range claims {
+			if t.keyAt(claims[i].a) != t.keyAt(claims[i].b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// counted counts the newest items, and makes them a table's.
+func (s *sieve) counted() (p loadedPart) {
+	for i := range s.newest {
+		s.newest[i].before.count(&p.keys, &p.tombstones, +1)
+		s.newest[i].before = absent
+	}
+	return p
+}
+
+// firstByte is the first byte of a key, or what stands there if it has none.
+func (t *table) firstByte(p place) byte { return t.chunks[p.chunk][p.at] }
+
+// takeItems makes the first t.count of all the items of a table, and an empty
+// index for as many.
+func (t *table) takeItems(all []item) {
+	for block := range slices.Chunk(all[:(t.count+itemBlock-1)/itemBlock*itemBlock], itemBlock) {
 		t.blocks = append(t.blocks, block)
 	}
 	t.bytes += int64(t.count) * entryOverhead
@@ -289,12 +355,29 @@ func (t *table) indexPart(p int, begin, end uint32) (strays []uint32) {
 // not have a record of, and returns what of that the table has. It may be
 // called on several goroutines at once, each with keys of its own.
 func (t *table) replaces(keys [][]byte, there []presence) (present, tombstones int64) {
-	for i, k := range keys {
-		key := keyIn(k)
-		if number, _, ok := t.find(key, t.hash(key)); ok {
-			t.item(number).before = there[i]
-			there[i].count(&present, &tombstones, +1)
+	var hashes [touchKeys]uint32
+	touched := byte(0)
+	for len(keys) > 0 {
+		n := min(len(keys), touchKeys)
+		for i, k := range keys[:n] {
+			hashes[i] = t.hash(keyIn(k))
+			touched ^= byte(t.slots[t.home(hashes[i])])
 		}
+		for _, hash := range hashes[:n] {
+			if number := t.slots[t.home(hash)]; number != 0 {
+				if it := t.item(number - 1); it.hash == hash {
+					touched ^= t.firstByte(it.place)
+				}
+			}
+		}
+		for i, k := range keys[:n] {
+			if number, _, ok := t.find(keyIn(k), hashes[i]); ok {
+				t.item(number).before = there[i]
+				there[i].count(&present, &tombstones, +1)
+			}
+		}
+		keys, there = keys[n:], there[n:]
 	}
+	runtime.KeepAlive(touched) // or nothing would be touched
 	return present, tombstones
 }

@@ -27,12 +27,12 @@ type loadTwin struct {
 
 // randomSegments makes segments of random entries, in frames of random sizes,
 // and reads them behind applied.
-func randomSegments(t *testing.T, r *rand.Rand, keys int, applied env.Position, hash func([]byte) uint32) ([]recovered, loadTwin) {
+func randomSegments(t *testing.T, r *rand.Rand, keys int, applied env.Position, hash func([]byte) uint32) ([]recovered, []*loader, loadTwin) {
 	t.Helper()
 	j := journal{dir: t.TempDir(), cfg: Config{openFile: openOS}, id: storeID{1}}
 	twin := loadTwin{map[abd.Key]entry{}, map[string][]byte{}}
 	position := env.Position(0)
-	l := loader{applied: applied, hash: hash}
+	loaders := []*loader{{applied: applied, hash: hash}, {applied: applied, hash: hash}}
 	segments := make([]recovered, 1+r.IntN(5))
 	for n := range segments {
 		number := uint64(n + 1)
@@ -53,14 +53,14 @@ func randomSegments(t *testing.T, r *rand.Rand, keys int, applied env.Position, 
 		}
 		copy(b, segmentHeader{generation: number, first: first, capacity: int64(len(b))}.encode(j.id))
 		writeFile(t, filepath.Join(j.dir, segmentName(number)), b)
-		if segments[n] = j.readSegment(number, false, uint32(n), &l); segments[n].err != nil {
+		if segments[n] = j.readSegment(number, false, uint32(n), loaders[r.IntN(2)]); segments[n].err != nil {
 			t.Fatal(segments[n].err)
 		}
 		if segments[n].end != position {
 			t.Fatalf("segment %d ends with record %d, want %d", number, segments[n].end, position)
 		}
 	}
-	return segments, twin
+	return segments, loaders, twin
 }
 
 // append appends a random entry to a payload, and to the twin if it counts.
@@ -134,9 +134,9 @@ func TestLoad(t *testing.T) {
 			r := random(11)
 			for round := range 12 {
 				keys := []int{1, 30, 3000}[round%3]
-				segments, twin := randomSegments(t, r, keys, env.Position(r.IntN(2)*r.IntN(500)), hash)
+				segments, loaders, twin := randomSegments(t, r, keys, env.Position(r.IntN(2)*r.IntN(500)), hash)
 				table := newTable(seed)
-				present, tombstones := loadTable(table, segments)
+				present, tombstones := loadTable(table, segments, loaders)
 				var wantPresent, wantTombstones int64
 				for _, e := range twin.records {
 					presenceOf(e.record).count(&wantPresent, &wantTombstones, +1)
@@ -165,9 +165,9 @@ func TestLoad(t *testing.T) {
 func TestReplaces(t *testing.T) {
 	seed := maphash.MakeSeed()
 	hash := func(b []byte) uint32 { return uint32(maphash.Bytes(seed, b)) }
-	segments, twin := randomSegments(t, random(5), 300, 0, hash)
+	segments, loaders, twin := randomSegments(t, random(5), 300, 0, hash)
 	table := newTable(seed)
-	loadTable(table, segments)
+	loadTable(table, segments, loaders)
 	var keys [][]byte
 	var there []presence
 	var want, got [2]int64
@@ -308,7 +308,7 @@ func TestSortedWaits(t *testing.T) {
 	for table.unsorted.next.Load() < int64(taken+2) { // until there is none left for it
 		runtime.Gosched()
 	}
-	table.sortRun(taken)
+	table.sortRun(taken, nil)
 	table.unsorted.runs.Done()
 	waiter.Wait()
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,10 +37,11 @@ func (j *journal) read(applied env.Position, hash func(name []byte) uint32) (*re
 	numbers := found.segments
 	r := &replay{spares: found.spares, segments: make([]recovered, len(numbers))}
 	eachOf(len(numbers), func() func(int) {
-		l := loader{applied: applied, hash: hash}
+		l := &loader{applied: applied, hash: hash}
+		r.loaders = append(r.loaders, l)
 		return func(i int) {
 			last := i == len(numbers)-1
-			r.segments[i] = j.readSegment(numbers[i], last, uint32(i), &l)
+			r.segments[i] = j.readSegment(numbers[i], last, uint32(i), l)
 		}
 	})
 	last := r.last()
@@ -105,6 +107,7 @@ func (j *journal) resume(r *replay) error {
 // replay is what the journal holds behind some position.
 type replay struct {
 	segments []recovered // never empty
+	loaders  []*loader   // have taken what those hold
 	spares   []string    // paths
 	end      env.Position
 }
@@ -213,7 +216,7 @@ func (j *journal) readSegment(number uint64, keep bool, chunk uint32, l *loader)
 	}
 	r.header = header
 	r.end, r.last, r.offset = header.first, segmentHead, segmentHead
-	l.begin()
+	l.begin(chunk)
 	for {
 		if r.err = p.frame(r.offset); r.err != nil {
 			return r
@@ -235,7 +238,7 @@ func (j *journal) readSegment(number uint64, keep bool, chunk uint32, l *loader)
 		r.err = damagedFile(r.path, r.offset, "a bad frame, and a good one behind it at byte %d", at)
 		return r
 	}
-	r.loaded = l.end(b, r.offset, chunk)
+	r.loaded = l.end(b, r.offset)
 	return r
 }
 
@@ -282,12 +285,16 @@ func (p *pieces) frame(offset int64) error {
 
 // laterFrame looks for a whole frame of this generation behind a bad one.
 func (j *journal) laterFrame(b []byte, bad int64, end env.Position, number uint64) (int64, bool) {
-	for at := bad; at+frameHead <= int64(len(b)); at += frameAlign {
-		if f, _, whole := readFrame(b[at:], j.id, number); whole && f.first >= end {
+	for at := bad; ; at++ {
+		next := bytes.Index(b[at:], frameMagicBytes)
+		if next < 0 {
+			return 0, false
+		}
+		at += int64(next)
+		if f, _, whole := readFrame(b[at:], j.id, number); at%frameAlign == 0 && whole && f.first >= end {
 			return at, true
 		}
 	}
-	return 0, false
 }
 
 // settle makes the last segment durable as it was read, and cuts off what

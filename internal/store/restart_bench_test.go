@@ -91,17 +91,18 @@ func openMany(b *testing.B, cfg Config) {
 	}
 	b.StopTimer()
 	b.ResetTimer()
-	used, most := time.Duration(0), 0.0
+	used, faults, most := time.Duration(0), int64(0), 0.0
 	for range b.N {
 		// An apply may have begun.
 		if err := os.WriteFile(path, state, 0o600); err != nil {
 			b.Fatal(err)
 		}
-		cpu := processorTime()
+		cpu, touched := processorTime(), pageFaults()
 		b.StartTimer()
 		s, err := Open(cfg)
 		b.StopTimer()
 		used += processorTime() - cpu
+		faults += pageFaults() - touched
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -109,5 +110,6 @@ func openMany(b *testing.B, cfg Config) {
 		mustClose(b, s)
 	}
 	b.ReportMetric(float64(used.Milliseconds())/float64(b.N), "cpu-ms/op")
+	b.ReportMetric(float64(faults)/float64(b.N), "faults/op")
 	b.ReportMetric(most, "anon-MB")
 }

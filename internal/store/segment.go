@@ -57,6 +57,9 @@ const (
 	frameSum   = 32
 )
 
+// frameMagicBytes is what a frame begins with.
+var frameMagicBytes = binary.BigEndian.AppendUint32(nil, frameMagic)
+
 // storeID tells this store's files from every other's.
 type storeID [16]byte
 

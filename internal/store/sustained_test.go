@@ -58,6 +58,14 @@ func processorTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
+// pageFaults is how often this process had to wait for a page of memory that
+// it hadn't touched before.
+func pageFaults() int64 {
+	var r unix.Rusage
+	unix.Getrusage(unix.RUSAGE_SELF, &r)
+	return r.Minflt
+}
+
 // resident returns how much memory of a kind this process has, in MiB.
 func resident(kind string) float64 {
 	b, _ := os.ReadFile("/proc/self/status")

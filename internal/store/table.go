@@ -76,14 +76,19 @@ type table struct {
 	applied chan struct{}
 }
 
-// item says where a key is, and its record right behind it.
+// item is a key and its record.
 type item struct {
-	position  env.Position
-	hash      uint32
+	position env.Position
+	hash     uint32
+	place
+	size   uint32 // of the record; 0 if there is none any more
+	before presence
+}
+
+// place says where a key is. Its record is right behind it.
+type place struct {
 	chunk, at uint32
-	size      uint32 // of the record; 0 if there is none any more
 	key       uint16 // its length
-	before    presence
 }
 
 // entry is a key's record in a table.
@@ -113,13 +118,13 @@ func (t *table) home(hash uint32) uint32 { return hash >> t.shift }
 func (t *table) item(i uint32) *item { return &t.blocks[i/itemBlock][i%itemBlock] }
 
 // keyOf returns an item's key, which is never changed.
-func (t *table) keyOf(i uint32) abd.Key { return t.keyAt(t.item(i)) }
+func (t *table) keyOf(i uint32) abd.Key { return t.keyAt(t.item(i).place) }
 
-func (t *table) keyAt(it *item) abd.Key {
-	if it.key == 0 {
+func (t *table) keyAt(p place) abd.Key {
+	if p.key == 0 {
 		return ""
 	}
-	return abd.Key(unsafe.String(&t.chunks[it.chunk][it.at], int(it.key)))
+	return abd.Key(unsafe.String(&t.chunks[p.chunk][p.at], int(p.key)))
 }
 
 func (t *table) entryOf(i uint32) entry {
@@ -165,7 +170,7 @@ func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, b
 		}
 		t.count++
 		t.slots[slot] = i + 1
-		*t.item(i) = item{hash: hash, key: uint16(len(key)), before: before}
+		*t.item(i) = item{hash: hash, place: place{key: uint16(len(key))}, before: before}
 		t.bytes += entryOverhead
 	} else if old := t.item(i); old.at == 0 && int(old.key)+int(old.size) >= ownChunk {
 		// Its chunk is its own: in a segment that was loaded, none stands at 0.
@@ -249,21 +254,22 @@ func (t *table) arrange() {
 		if r == len(t.order) {
 			t.order = append(t.order, nil)
 		}
-		t.sortRun(r)
+		t.sortRun(r, nil)
 		t.arranged = min(t.count, (r+1)*runKeys)
 	}
 }
 
-// sortRun sorts a run that has room in t.order.
-func (t *table) sortRun(r int) {
+// sortRun sorts a run that has room in t.order. It uses keys, and returns them to
+// be used again.
+func (t *table) sortRun(r int, keys []shortKey) []shortKey {
 	run := t.order[r]
 	begin, end := r*runKeys+len(run), min(t.count, (r+1)*runKeys)
 	run = slices.Grow(run, end-begin)
 	for i := begin; i < end; i++ {
 		run = append(run, uint32(i))
 	}
-	t.sort(run)
 	t.order[r] = run
+	return t.sort(run, keys)
 }
 
 // seal ends a table, whose last record is before last: it never changes from
@@ -284,13 +290,13 @@ func (t *table) seal(last env.Position) {
 // sorted sorts what seal has left unsorted. Several goroutines share the work,
 // and each returns when all is done.
 func (t *table) sorted() {
-	for {
+	for keys := []shortKey(nil); ; {
 		r := int(t.unsorted.next.Add(1)) - 1
 		if r >= len(t.order) {
 			t.unsorted.runs.Wait()
 			return
 		}
-		t.sortRun(r)
+		keys = t.sortRun(r, keys)
 		t.unsorted.runs.Done()
 	}
 }
@@ -298,7 +304,7 @@ func (t *table) sorted() {
 // sort sorts numbers of items by key. Keys are compared by the eight bytes
 // that follow what all of them begin with: that decides nearly always, and
 // spares two visits to memory a comparison.
-func (t *table) sort(run []uint32) {
+func (t *table) sort(run []uint32, keys []shortKey) []shortKey {
 	first := t.keyOf(run[0])
 	common := len(first)
 	for _, i := range run[1:] {
@@ -308,17 +314,13 @@ func (t *table) sort(run []uint32) {
 			common--
 		}
 	}
-	type short struct {
-		bytes  uint64
-		number uint32
-	}
-	keys := make([]short, len(run))
-	for n, i := range run {
+	keys = slices.Grow(keys[:0], len(run))
+	for _, i := range run {
 		var b [8]byte
 		copy(b[:], t.keyOf(i)[common:])
-		keys[n] = short{binary.BigEndian.Uint64(b[:]), i}
+		keys = append(keys, shortKey{binary.BigEndian.Uint64(b[:]), i})
 	}
-	slices.SortFunc(keys, func(a, b short) int {
+	slices.SortFunc(keys, func(a, b shortKey) int {
 		if c := cmp.Compare(a.bytes, b.bytes); c != 0 {
 			return c
 		}
@@ -327,6 +329,13 @@ func (t *table) sort(run []uint32) {
 	for n, k := range keys {
 		run[n] = k.number
 	}
+	return keys
+}
+
+// shortKey is what an item's key is compared by at first.
+type shortKey struct {
+	bytes  uint64
+	number uint32
 }
 
 // from returns a cursor at the first key that isn't before start. The table
