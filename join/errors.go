@@ -21,15 +21,22 @@ type OutcastError struct {
 
 // Error says in one line what is wrong and what to do.
 func (e *OutcastError) Error() string {
+	if e.Verdict == SecondCopy {
+		return e.Reason() + "; stop the other one, too, if it has served meanwhile; " + wayOut
+	}
+	return e.Reason() + "; " + wayOut
+}
+
+// Reason says what is wrong.
+func (e *OutcastError) Reason() string {
 	switch e.Verdict {
 	case OtherStore:
-		return fmt.Sprintf("node %s knows this node by another store, %s, and this is %s; %s", e.From, e.Known.Instance, e.Own.Instance, wayOut)
+		return fmt.Sprintf("node %s knows this node by another store, %s, and this is %s", e.From, e.Known.Instance, e.Own.Instance)
 	case SecondCopy:
-		return fmt.Sprintf("node %s knows another process in start %d of this node: two copies of one folder are running; stop one of them, and if both have served: %s",
-			e.From, e.Own.Starts, wayOut)
+		return fmt.Sprintf("node %s knows another process in start %d of this node: this folder is a copy, and the other one was started, or is running", e.From, e.Own.Starts)
 	default:
-		return fmt.Sprintf("node %s knows this node in start %d at journal position %d, and this is start %d at %d: the folder was restored from an older copy; %s",
-			e.From, e.Known.Starts, e.Known.Position, e.Own.Starts, e.Own.Position, wayOut)
+		return fmt.Sprintf("node %s knows this node in start %d at journal position %d, and this is start %d at %d: the folder was restored from an older copy",
+			e.From, e.Known.Starts, e.Known.Position, e.Own.Starts, e.Own.Position)
 	}
 }
 

@@ -28,7 +28,7 @@ func ParseCAs(data []byte) (int, error) {
 
 // ParseInstance reports whether the bytes are an instance file's.
 func ParseInstance(data []byte) error {
-	_, err := parseInstance(data)
+	_, _, err := parseInstance(data)
 	return err
 }
 

@@ -70,6 +70,8 @@ type instanceFile struct {
 	Format int `json:"format"`
 	// Instance is the store's id, in hexadecimal digits.
 	Instance string `json:"instance"`
+	// Outcast is why the folder must not be used any more, empty if it may.
+	Outcast string `json:"outcast,omitempty"`
 }
 
 const instanceFormat = 1
@@ -80,17 +82,27 @@ type Instance [16]byte
 // String returns it in hexadecimal digits.
 func (i Instance) String() string { return hex.EncodeToString(i[:]) }
 
-// parseInstance reads the bytes of an instance file.
-func parseInstance(data []byte) (Instance, error) {
+// parseInstance reads the bytes of an instance file: the store's id, and why the
+// folder must not be used any more.
+func parseInstance(data []byte) (of Instance, outcast string, err error) {
 	var f instanceFile
 	if err := decodeJSON(data, instanceFormat, &f); err != nil {
-		return Instance{}, err
+		return Instance{}, "", err
 	}
 	b, err := hex.DecodeString(f.Instance)
 	if err != nil || len(b) != len(Instance{}) {
-		return Instance{}, errors.New("is not as expected: its instance isn't 32 hexadecimal digits")
+		return Instance{}, "", errors.New("is not as expected: its instance isn't 32 hexadecimal digits")
 	}
-	return Instance(b), nil
+	return Instance(b), f.Outcast, nil
+}
+
+// writeInstance replaces the instance file of a folder.
+func writeInstance(dir string, f instanceFile) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(dir, FileInstance), append(text, '\n'), publicMode)
 }
 
 // Bind ties a member's folder to its store, once: from then on the identity can't
@@ -101,15 +113,19 @@ func Bind(dir string, instance Instance) error {
 	if bound || err != nil {
 		return err
 	}
-	text, err := json.Marshal(instanceFile{Format: instanceFormat, Instance: instance.String()})
-	if err != nil {
-		return err
-	}
-	return replaceFile(filepath.Join(dir, FileInstance), append(text, '\n'), publicMode)
+	return writeInstance(dir, instanceFile{Format: instanceFormat, Instance: instance.String()})
+}
+
+// CastOut notes durably that a member's folder must not be used any more, and why:
+// others have found out that it has lost what it had acknowledged. They can't tell
+// that twice, for each start makes a node look newer.
+func CastOut(dir string, instance Instance, why string) error {
+	return writeInstance(dir, instanceFile{Format: instanceFormat, Instance: instance.String(), Outcast: why})
 }
 
 // Bound reports whether a member's folder is tied to its store. One of an earlier
-// version isn't. It returns a *FolderError if it is tied to another one.
+// version isn't. It returns a *FolderError if it is tied to another one, or must not
+// be used any more.
 func Bound(dir string, instance Instance) (bool, error) {
 	r := folderReader{dir: dir, wayOut: "restore it from a backup of this folder"}
 	if _, err := os.Lstat(r.path(FileInstance)); errors.Is(err, fs.ErrNotExist) {
@@ -119,10 +135,12 @@ func Bound(dir string, instance Instance) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	bound, err := parseInstance(data)
+	bound, outcast, err := parseInstance(data)
 	switch {
 	case err != nil:
 		return false, r.damaged(FileInstance, err.Error())
+	case outcast != "":
+		return false, &FolderError{File: dir, Class: Damaged, WayOut: lostWayOut, Problem: "was refused by the cluster before, and stays so: " + outcast}
 	case bound != instance:
 		return false, &FolderError{File: dir, Class: Damaged, WayOut: lostWayOut,
 			Problem: fmt.Sprintf("holds another store than the one that this node began with (%s, and not %s)", instance, bound)}

@@ -132,6 +132,16 @@ func (s *Server) greet(limit time.Duration) error {
 	}
 }
 
+// castOut makes an *join.OutcastError durable: it is what the folder's next starts
+// end with, and nobody has to find it out again. It returns err, and what went wrong.
+func (s *Server) castOut(err error) error {
+	outcast, ok := errors.AsType[*join.OutcastError](err)
+	if !ok {
+		return err
+	}
+	return errors.Join(err, identity.CastOut(s.folder.Dir, identity.Instance(outcast.Own.Instance), outcast.Reason()))
+}
+
 // Joined reports whether the cluster knows the node. One that doesn't know it yet
 // answers, and does nothing else.
 func (s *Server) Joined() bool { return s.joined.Load() }

@@ -177,10 +177,14 @@ func TestAnOlderCopyIsOutcast(t *testing.T) {
 	if !ok || outcast.Verdict != join.SecondCopy || outcast.From != a.folder().ID {
 		t.Fatalf("on a copy of its folder: %v", err)
 	}
-	// Nobody is there who knows: it starts.
+	// Nobody is there who knows: the folder does, and another copy starts.
 	a.stop(sa)
 	cfg := greet(b)
 	cfg.Greeting = time.Millisecond
+	if _, err := server.Start(cfg); identity.ClassOf(err) != identity.Damaged || !strings.Contains(err.Error(), outcast.Reason()) {
+		t.Fatalf("on a copy that was found out: %v", err)
+	}
+	copyFolder(t, backup, folder)
 	b.start(cfg)
 }
 

@@ -175,7 +175,7 @@ func Start(cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	if err := s.greet(cfg.Greeting); err != nil {
-		return nil, err
+		return nil, s.castOut(err)
 	}
 	if s.admin != nil {
 		s.workers.Go(func() { s.admin.serve(s.metrics, s.health, s.ready, s.log) })
@@ -318,7 +318,7 @@ func (s *Server) ready() error {
 func (s *Server) fail(err error) {
 	s.stop.Do(func() {
 		s.log.Error("stopping", "reason", err)
-		s.err = err
+		s.err = s.castOut(err)
 		close(s.stopped)
 	})
 	s.endTasks(env.ErrStopped)
