@@ -45,7 +45,7 @@ func parseReconfigure(args []string) (reconfigurations, error) {
 	keysFlag(fs, &r.settings, 10_000)
 	opsFlag(fs, &r.ops)
 	r.ops = []load.Op{load.Mixed}
-	fs.IntVar(&r.clients, "clients", 64, "`number` of clients, which share one instance of the library")
+	fs.IntVar(&r.clients, "clients", 64, "`number` of clients, which share one instance of the library; 0: only the cost of a change without load is measured")
 	fs.Float64Var(&r.rate, "rate", 5, "`changes` of the members a second")
 	secondsFlag(fs, &r.phase, "seconds", 4, "how long to measure without changes and with them, each")
 	secondsFlag(fs, &r.warmup, "warmup", 3, "how long to warm the cluster up, half of it with changes")
@@ -53,8 +53,8 @@ func parseReconfigure(args []string) (reconfigurations, error) {
 	if err := r.parse(fs, args); err != nil {
 		return r, err
 	}
-	if r.rounds < 1 || r.clients < 1 || r.rate <= 0 || r.rate > maxRate {
-		return r, usagef("-rounds and -clients must be at least 1, and -rate from above 0 to %d", maxRate)
+	if r.rounds < 1 || r.clients < 0 || r.rate <= 0 || r.rate > maxRate {
+		return r, usagef("-rounds must be at least 1, -clients 0, and -rate from above 0 to %d", maxRate)
 	}
 	return r, nil
 }
@@ -134,6 +134,9 @@ func (m *changing) round(ctx context.Context, spec load.Spec, round int) (report
 	r := report.Changing{
 		Kind: report.KindChanging, Version: m.cluster.Version, Round: round, Asked: m.changer.rate,
 		Cell: report.Cell{Op: string(spec.Op), Clients: spec.Clients, Value: spec.ValueSize, Keys: len(spec.Keys)},
+	}
+	if spec.Clients == 0 {
+		return r, m.idle(ctx, spec.Duration, &r)
 	}
 	m.changer = m.changer.fresh()
 	for i := range 2 {

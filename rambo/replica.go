@@ -56,7 +56,7 @@ type Replica struct {
 // process has noted there. r is the same node's.
 func NewReplica(cfg Config, view repair.View, r *repair.Replica) (*Replica, error) {
 	n := &Replica{cfg: cfg, view: view, repair: r,
-		watchers: append([]env.Mailbox{mailDrive, mailInstall, mailTell}, cfg.Watchers...)}
+		watchers: append([]env.Mailbox{mailDrive, mailInstall}, cfg.Watchers...)}
 	if err := n.load(); err != nil {
 		return nil, err
 	}
@@ -137,7 +137,10 @@ func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Ou
 	case answer != nil:
 		out = append(out, env.Out{To: from, Message: answer, After: after})
 	}
-	if r.Map() == before && r.merged.Done != merged.Done {
+	if _, own := m.(*retire); own && r.Map() != before {
+		out = append(out, env.Out{Mailbox: mailTell, Message: &changed{}, After: r.at})
+	}
+	if r.Map() == before && r.merged.Done && r.merged != merged {
 		return append(out, env.Out{Mailbox: mailInstall, Message: &changed{}, After: r.mergedAt}), nil
 	}
 	return r.Notify(before, out), nil

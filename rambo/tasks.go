@@ -136,7 +136,11 @@ func exchange(e env.Env, k *known, peer quorum.NodeID) error {
 	return err
 }
 
-// Tell tells all others when the config map has changed.
+// Tell tells all others when the node has retired a configuration. What was
+// decided whoever decided it says to all members (Announce), and the driver again,
+// with each step; if it stops in the middle, gossip goes on. Were everybody to tell
+// everybody what he has heard, a change would cost as many messages as the square of
+// the nodes.
 func (t Tasks) Tell(e env.Env) error {
 	for {
 		if _, err := e.Receive(mailTell); err != nil {
