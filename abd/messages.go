@@ -88,6 +88,15 @@ type Get struct {
 	expect int
 }
 
+// Wakes implements env.Wakeable.
+func (*Get) Wakes() {}
+
+// Wakes implements env.Wakeable.
+func (*Put) Wakes() {}
+
+// Wakes implements env.Wakeable.
+func (*List) Wakes() {}
+
 // AnswerBytes implements env.Bulky.
 func (m *Get) AnswerBytes() int { return m.expect }
 

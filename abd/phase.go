@@ -44,6 +44,7 @@ type phase struct {
 	sent     bool // a copy of the request may have reached some member
 	lives    lives
 	rules    Rules
+	woken    bool // members of configurations were asked that it hadn't heard of
 
 	// lasting: what was answered counts whatever configurations are out since.
 	lasting bool
@@ -91,6 +92,10 @@ func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, 
 		complete = p.answered.HasAll
 	}
 	err := e.AskSome(p.first, p.spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		if _, woken := answer.(*env.Woken); woken {
+			p.wake(c, req)
+			return false
+		}
 		refused, isRefused := answer.(*env.Refused)
 		if s := standingOf(answer); s != nil {
 			var counts bool
@@ -177,6 +182,29 @@ func (p *phase) hear(c env.Conversation, req env.Message, s *Standing) (counts, 
 	}
 	p.follow(c, req, m)
 	return true, false
+}
+
+// wake is called when the process has learned of configurations otherwise than
+// by an answer in this phase. If one is installed that the phase hasn't heard of,
+// those that it waits for may be switched off by now, and would never say so. The
+// members of the newer ones will, and so they are asked, also those that have
+// answered before they knew it.
+//
+// The phase still goes by what it is answered, and not by the map alone: with the
+// news comes what they know of lives (H5).
+func (p *phase) wake(c env.Conversation, req env.Message) {
+	m := p.known.Map()
+	switch {
+	case m.Installed().Index() <= p.config.Installed().Index(), p.rules.SleepOn, p.rules.IgnoreNews:
+		return
+	case p.rules.WakeByMap && p.lasting:
+		p.follow(c, req, m)
+		return
+	}
+	p.woken = true
+	for _, id := range m.Active().Members() {
+		c.Redirect(id, req)
+	}
 }
 
 // follow makes the phase need the quorums of the configurations that are active
@@ -270,9 +298,9 @@ func (p *phase) scopeEnded(u *env.Unfinished) error {
 // done only if every member refused, and each the only copy of the request
 // that it was ever sent: a second copy may still be on its way, and be met by
 // a node that has changed its mind. Members of a configuration that is out
-// since may have taken it, too.
+// since may have taken it, too, and those of one that the phase was woken for.
 func (p *phase) allRefused() error {
-	p.sent = !p.refused.HasAll() || p.dropped
+	p.sent = !p.refused.HasAll() || p.dropped || p.woken
 	for _, r := range p.refusals {
 		p.sent = p.sent || r.copies > 1 && !p.rules.TrustRefusals
 	}

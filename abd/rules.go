@@ -18,6 +18,11 @@ type Rules struct {
 	// FollowOthers: a phase goes by what other operations have learned of
 	// configurations, too.
 	FollowOthers bool
+	// WakeByMap: a phase that is woken goes by what its process has learned of
+	// configurations, and doesn't ask those who say it with all that goes with it.
+	WakeByMap bool
+	// SleepOn: a phase that is woken goes on waiting.
+	SleepOn bool
 	// MovedTellsNothing: what a node that is out says of lives isn't heard.
 	MovedTellsNothing bool
 	// DropInTheMiddle: a get phase goes on without a configuration that is out

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,6 +37,10 @@ const (
 	refreshMost  = 5 * time.Second
 	// refreshPatience is how long it waits for the answers.
 	refreshPatience = time.Second
+	// maxSearched is at how many addresses it looks for the cluster at a time, and
+	// maxRemembered how many nodes it remembers that aren't members.
+	maxSearched   = 256
+	maxRemembered = 128
 )
 
 // DefaultTimeout is how long an operation may take whose context has no
@@ -57,6 +62,7 @@ type Config struct {
 	Log *slog.Logger
 
 	context contextFile
+	resolve func(context.Context, string) ([]netip.Addr, error) // a seam of tests
 }
 
 // contextFile is what a Config was made of, if that was a file.
@@ -108,8 +114,11 @@ type Client struct {
 
 	mu struct {
 		sync.Mutex
-		// members are what is known of each: where it is said to be.
+		// members are what is known of each: where it is said to be. Those are among
+		// them that aren't members any more, since they may tell who is.
 		members map[quorum.NodeID]quorum.Member
+		// current are those that the cluster spoke of last.
+		current map[quorum.NodeID]bool
 	}
 }
 
@@ -147,6 +156,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	c.transport, err = transport.New(transport.Config{
 		Credentials: credentials,
 		Addresses:   c.addressesOf,
+		Resolve:     cfg.resolve,
 		Handler:     (*handler)(c),
 		Log:         cfg.Log,
 	})
@@ -265,6 +275,7 @@ func (c *Client) learn(d *replica.Description) error {
 	}
 	c.cluster.Store(d)
 	(*known)(c).Learn(&quorum.News{Map: m, Members: d.Members})
+	c.takeIn(d)
 	return nil
 }
 
@@ -291,6 +302,9 @@ func (k *known) Learn(news *quorum.News) *quorum.Map {
 			// One node that lies must not send clients anywhere. What has no version
 			// is of the cluster's file, and gives way to what is signed.
 		default:
+			if !ok {
+				(*Client)(k).makeRoom()
+			}
 			k.mu.members[m.ID] = m
 			if ok && !slices.Equal(old.Addresses, m.Addresses) {
 				moved = append(moved, m.ID)
@@ -309,7 +323,24 @@ func (k *known) Learn(news *quorum.News) *quorum.Map {
 		k.transport.Connect(m.Active().Members()...)
 		(*Client)(k).miss() // they may be elsewhere than was said
 	}
+	if m.Installed() != old.Installed() {
+		k.runtime.Wake()
+	}
 	return m
+}
+
+// makeRoom forgets a node that is no member if there are too many. Called with mu
+// held.
+func (c *Client) makeRoom() {
+	active := c.known.Load()
+	for id := range c.mu.members {
+		if len(c.mu.members) < maxRemembered+len(active.Active().Members()) {
+			return
+		}
+		if !active.Has(id) && !c.mu.current[id] {
+			delete(c.mu.members, id)
+		}
+	}
 }
 
 func (c *Client) registers() *abd.Registers {

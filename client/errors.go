@@ -40,8 +40,11 @@ func (e *UnreachableError) Error() string {
 		b.WriteString(err.Error())
 		separator = "; "
 	}
-	return b.String()
+	return b.String() + elsewhere
 }
+
+// elsewhere says what to do when no node is found at any address that is known.
+const elsewhere = "; give an address where a node of the cluster lives: --endpoints, or endpoints in the context file"
 
 // Unwrap returns an error for each endpoint.
 func (e *UnreachableError) Unwrap() []error { return e.Endpoints }
@@ -56,6 +59,10 @@ type NoQuorumError struct {
 	Cause error
 	// Within is how long the operation had until its deadline.
 	Within time.Duration
+	// Searched are the addresses at which this client looks for the cluster in vain:
+	// those that it was given, and those of all nodes that it has heard of. None if it
+	// is connected with a node.
+	Searched []string
 
 	reading bool // a Get or List, which changes nothing anyway
 }
@@ -72,9 +79,24 @@ type MemberError struct {
 // Error names each member and what it said.
 func (e *NoQuorumError) Error() string {
 	if e.reading {
-		return "no quorum: " + blame(e.Cause, e.Within, e.Members)
+		return "no quorum: " + blame(e.Cause, e.Within, e.Members) + inVain(e.Searched)
 	}
-	return "no quorum, nothing was changed: " + blame(e.Cause, e.Within, e.Members)
+	return "no quorum, nothing was changed: " + blame(e.Cause, e.Within, e.Members) + inVain(e.Searched)
+}
+
+// maxNamed is how many addresses an error names.
+const maxNamed = 8
+
+// inVain says where the cluster was looked for.
+func inVain(searched []string) string {
+	if len(searched) == 0 {
+		return ""
+	}
+	text := strings.Join(searched[:min(len(searched), maxNamed)], ", ")
+	if more := len(searched) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "; no node is found at any address that is known: " + text + elsewhere
 }
 
 // Unwrap returns the cause.
@@ -86,14 +108,15 @@ func (e *NoQuorumError) Unwrap() error { return e.Cause }
 type UnknownError struct {
 	Operation abd.Operation
 	// The others are as in NoQuorumError.
-	Members []MemberError
-	Cause   error
-	Within  time.Duration
+	Members  []MemberError
+	Cause    error
+	Within   time.Duration
+	Searched []string
 }
 
 // Error names each member and what it said.
 func (e *UnknownError) Error() string {
-	return "the outcome is unknown: " + blame(e.Cause, e.Within, e.Members)
+	return "the outcome is unknown: " + blame(e.Cause, e.Within, e.Members) + inVain(e.Searched)
 }
 
 // Unwrap returns the cause.
@@ -147,7 +170,7 @@ func (c *Client) readFailure(s scope, err error) error {
 	if !ok {
 		return err
 	}
-	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause), Within: s.within, reading: true}
+	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause), Within: s.within, Searched: c.searched(), reading: true}
 }
 
 // writeFailure does the same for op, as the protocol returned it with err.
@@ -157,9 +180,20 @@ func (c *Client) writeFailure(s scope, op abd.Operation, err error) error {
 	case !ok:
 		return err
 	case q.Effect == abd.Unknown:
-		return &UnknownError{Operation: op, Members: c.blamed(q), Cause: cause(q.Cause), Within: s.within}
+		return &UnknownError{Operation: op, Members: c.blamed(q), Cause: cause(q.Cause), Within: s.within, Searched: c.searched()}
 	}
-	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause), Within: s.within}
+	return &NoQuorumError{Members: c.blamed(q), Cause: cause(q.Cause), Within: s.within, Searched: c.searched()}
+}
+
+// searched are the addresses at which the client looks for the cluster, if it isn't
+// connected with any node.
+func (c *Client) searched() []string {
+	for _, id := range c.nodes() {
+		if c.transport.Connected(id) {
+			return nil
+		}
+	}
+	return c.addressBook()
 }
 
 func (c *Client) blamed(q *abd.QuorumError) []MemberError {

@@ -1,6 +1,9 @@
 package client
 
 import (
+	"context"
+	"net/netip"
+
 	"atoll/internal/live"
 	"atoll/quorum"
 )
@@ -15,3 +18,9 @@ func (c *Client) Hear(m quorum.Member) {
 
 // Addresses are where the client dials a node.
 func (c *Client) Addresses(id quorum.NodeID) []string { return c.addressesOf(id) }
+
+// ResolvedBy returns a config whose names stand for what f says.
+func (cfg Config) ResolvedBy(f func(context.Context, string) ([]netip.Addr, error)) Config {
+	cfg.resolve = f
+	return cfg
+}

@@ -180,25 +180,39 @@ func (c *Client) Progress(ctx context.Context) (Progress, error) {
 // Await waits until a configuration, or a later one, is installed, and meanwhile
 // tells each how far that has come, if that isn't nil. It ends early only with ctx
 // or the client.
+//
+// A write quorum of it must say so: if only one knew and died, the others would
+// have to ask those who may be switched off now.
 func (c *Client) Await(ctx context.Context, index quorum.ConfigIndex, each func(Progress)) error {
-	for c.known.Load().Installed().Index() < index {
+	for {
 		p, err := c.Progress(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrClosed):
 			return err
-		case err == nil && each != nil:
+		case err == nil && p.settled(index):
+			return nil
+		case err == nil && each != nil && c.known.Load().Installed().Index() < index:
 			each(p)
-		}
-		if c.known.Load().Installed().Index() >= index {
-			break
 		}
 		if err := c.runtime.Scope(ctx).Sleep(awaitPause); err != nil {
 			return cause(err)
 		}
 	}
-	return nil
+}
+
+// settled reports whether a write quorum of the installed configuration knows that
+// the one of an index is installed, or a later one.
+func (p Progress) settled(index quorum.ConfigIndex) bool {
+	var know quorum.Tally
+	know.Begin(p.Active[:1])
+	for _, m := range p.Members {
+		if m.Status != nil && m.Status.Horizon.Installed >= index {
+			know.Add(m.ID)
+		}
+	}
+	return know.HasWrite()
 }
 
 // Pending asks which changes of the members were proposed that aren't decided. It
@@ -245,8 +259,6 @@ func (c *Client) Abort(ctx context.Context) (*quorum.Configuration, error) {
 // members now, and of those of target.
 func (c *Client) proposer(target *quorum.Configuration) *reconfig.Proposer {
 	m := c.known.Load()
-	own := rambo.NewCMap(m)
-	own.OnChange = func(m *quorum.Map) { (*known)(c).Learn(&quorum.News{Map: m}) }
 	all := slices.DeleteFunc(c.allMembers(), func(n quorum.Member) bool {
 		named := m.Has(n.ID)
 		if target != nil && !named {
@@ -254,7 +266,7 @@ func (c *Client) proposer(target *quorum.Configuration) *reconfig.Proposer {
 		}
 		return !named || len(n.Addresses) == 0
 	})
-	return &reconfig.Proposer{Cluster: c.cluster.Load().Cluster, Known: own, Members: all}
+	return &reconfig.Proposer{Cluster: c.cluster.Load().Cluster, Known: (*known)(c), Members: all}
 }
 
 // decided takes in what was decided.
@@ -280,28 +292,48 @@ func (c *Client) refreshBy(e scope) error {
 		}
 		return heard.HasRead()
 	})
-	for _, d := range told {
-		c.takeIn(d)
-	}
+	c.takeIn(told...)
 	if err == nil || errors.Is(err, env.ErrDeadline) {
 		return nil // with what is known
 	}
 	return cause(err)
 }
 
-// takeIn learns what a node says of the cluster, if it is this one.
-func (c *Client) takeIn(d *replica.Description) {
-	if m, err := quorum.NewMap(d.Configurations...); err == nil && d.Cluster == c.cluster.Load().Cluster {
-		(*known)(c).Learn(&quorum.News{Map: m, Members: d.Members})
+// takeIn learns what nodes say of the cluster, if it is this one: all that were
+// asked at a time.
+func (c *Client) takeIn(told ...*replica.Description) {
+	current := make(map[quorum.NodeID]bool)
+	for _, d := range told {
+		if m, err := quorum.NewMap(d.Configurations...); err == nil && d.Cluster == c.cluster.Load().Cluster {
+			(*known)(c).Learn(&quorum.News{Map: m, Members: d.Members})
+			for _, m := range d.Members {
+				current[m.ID] = true
+			}
+		}
+	}
+	if len(current) > 0 {
+		c.mu.Lock()
+		c.mu.current = current
+		c.mu.Unlock()
 	}
 }
 
-// allMembers are all nodes that are known, sorted by id.
+// allMembers are the members and the nodes that the cluster speaks of, sorted by id.
 func (c *Client) allMembers() []quorum.Member {
 	var all []quorum.Member
 	for _, id := range c.nodes() {
-		all = append(all, c.member(id))
+		if c.speaksOf(id) {
+			all = append(all, c.member(id))
+		}
 	}
 	slices.SortFunc(all, func(a, b quorum.Member) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return all
+}
+
+// speaksOf reports whether a node is a member, or one of which the cluster spoke
+// last. The others it has forgotten: they were removed, and answer nobody.
+func (c *Client) speaksOf(id quorum.NodeID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.current[id] || c.known.Load().Has(id)
 }

@@ -395,25 +395,3 @@ func TestAbort(t *testing.T) {
 		t.Errorf("progress: %+v, %v", p, err)
 	}
 }
-
-// TestTheWholeSetTwiceWhileAClientSleeps: as long as nodes that were removed still
-// run, a client that knows only those finds the cluster.
-func TestTheWholeSetTwiceWhileAClientSleeps(t *testing.T) {
-	t.Parallel()
-	h := startCluster(t, 1, identity.Spec{})
-	admin, sleeper := h.admin(), h.open()
-	if _, err := admin.Put(t.Context(), "k", []byte("v")); err != nil {
-		t.Fatal(err)
-	}
-	h.join("b", "c")
-	change(t, admin, client.Change{Replace: []client.Replacement{{Old: "a", New: "b"}}})
-	change(t, admin, client.Change{Set: []string{"c"}})
-	h.down("b")
-	if v, err := sleeper.Get(t.Context(), "k"); err != nil || string(v.Bytes) != "v" {
-		t.Errorf("%q, %v", v.Bytes, err)
-	}
-	h.down("a")
-	if _, err := sleeper.Put(t.Context(), "k", []byte("w")); err != nil {
-		t.Error(err)
-	}
-}

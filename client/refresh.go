@@ -2,6 +2,9 @@ package client
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"atoll/env"
@@ -19,8 +22,8 @@ func (c *Client) miss() {
 
 // refresh looks where members are now, whenever one was lost, until all can be
 // reached again: a node that comes back elsewhere tells other nodes, and clients
-// learn it from those. Who has lost all members tries the endpoints that it was
-// given, whose names may stand for others by now.
+// learn it from those. Who has lost too many searches at all addresses that it
+// knows.
 func (c *Client) refresh() {
 	pause := refreshFirst
 	// At first, too: the connections are only being made, and what has described
@@ -33,6 +36,7 @@ func (c *Client) refresh() {
 			timer.Stop()
 			return
 		}
+		c.letGo()
 		if c.complete() {
 			pause = refreshFirst
 			select {
@@ -45,6 +49,9 @@ func (c *Client) refresh() {
 		ctx, cancel := context.WithTimeout(c.refreshes, refreshPatience)
 		c.survey(ctx)
 		cancel()
+		// What waits for nodes that are gone asks others again, as long as it does: when
+		// it was woken, those that it asked may not have heard yet.
+		c.runtime.Wake()
 		pause = min(2*pause, refreshMost)
 	}
 }
@@ -59,37 +66,85 @@ func (c *Client) complete() bool {
 	return true
 }
 
+// letGo ends the sessions with nodes that are members no more: they may be switched
+// off, and would be dialed for ever. Where they are stays known, see search.
+func (c *Client) letGo() {
+	active := c.known.Load()
+	for _, id := range c.nodes() {
+		if !active.Has(id) {
+			c.transport.Forget(id)
+		}
+	}
+}
+
 // survey asks all nodes that there is a session with what they know, and takes it
-// in; without any, whoever is at the endpoints. It ends when all have answered, or
-// ctx does.
+// in. When those are too few to know all that has been decided, it searches, too.
+// It ends when all have answered, or ctx does.
 func (c *Client) survey(ctx context.Context) {
 	var there []quorum.NodeID
+	var heard quorum.Tally
+	heard.Begin(c.known.Load().Active())
 	for _, id := range c.nodes() {
 		if c.transport.Connected(id) {
 			there = append(there, id)
+			heard.Add(id)
 		}
 	}
-	if len(there) == 0 {
-		if err := c.discover(ctx); err != nil && ctx.Err() == nil {
-			c.cfg.Log.Debug("no member is found", "error", err)
-		}
-		return
+	var searching sync.WaitGroup
+	if !heard.HasRead() {
+		searching.Go(func() { c.search(ctx) })
 	}
+	c.askAll(ctx, there)
+	searching.Wait()
+}
+
+// askAll asks nodes to describe the cluster.
+func (c *Client) askAll(ctx context.Context, nodes []quorum.NodeID) {
 	e, err := c.scope(ctx)
-	if err != nil {
+	if err != nil || len(nodes) == 0 {
 		return
 	}
 	defer e.end()
 	answered := make(map[quorum.NodeID]*replica.Description)
-	_ = e.Ask(there, &replica.Describe{}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
+	_ = e.Ask(nodes, &replica.Describe{}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
 		if d, ok := answer.(*replica.Description); ok {
 			answered[from] = d
 		}
-		return len(answered) == len(there)
+		return len(answered) == len(nodes)
 	})
-	for _, d := range answered {
-		c.takeIn(d)
+	c.takeIn(slices.Collect(maps.Values(answered))...)
+}
+
+// search asks whoever is at an address that the client knows: those that it was
+// given, whose names may stand for other nodes by now, and those of all nodes that
+// it has heard of. Any node that lives knows more, also one that was removed.
+func (c *Client) search(ctx context.Context) {
+	var asking sync.WaitGroup
+	for _, address := range c.addressBook() {
+		asking.Go(func() {
+			d, err := c.describe(ctx, address)
+			if err != nil {
+				c.cfg.Log.Debug("nobody is found", "address", address, "error", err)
+				return
+			}
+			c.takeIn(d)
+		})
 	}
+	asking.Wait()
+}
+
+// addressBook is where the cluster may be found: maxSearched addresses at most,
+// those first that the client was given.
+func (c *Client) addressBook() []string {
+	book := slices.Clone(c.cfg.Endpoints)
+	for _, id := range c.nodes() {
+		for _, a := range c.member(id).Addresses {
+			if !slices.Contains(book, a) {
+				book = append(book, a)
+			}
+		}
+	}
+	return book[:min(len(book), maxSearched)]
 }
 
 // nodes are all nodes that are known: members of active configurations, and others.
@@ -107,5 +162,6 @@ func (c *Client) nodes() []quorum.NodeID {
 			all = append(all, id)
 		}
 	}
+	slices.Sort(all[len(ids):])
 	return all
 }

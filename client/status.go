@@ -22,8 +22,8 @@ type Status struct {
 	// while the step from one to the next is under way.
 	Active quorum.Configurations
 	// Members are the members of those, sorted by name, and Standby all other
-	// nodes that are known: those that have joined and that no configuration
-	// names yet, and those that were removed.
+	// nodes that answer, or of which the cluster speaks: those that have joined and
+	// that no configuration names yet, and those that were removed.
 	Members, Standby []MemberStatus
 	// Disagreements say, a line each, where what a node says of the cluster isn't
 	// what others know.
@@ -100,12 +100,14 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	s.Active, s.Configuration = known.Active(), known.Newest()
 	for _, id := range ids {
 		m := MemberStatus{Member: c.member(id), Status: said[id], Silence: silence[id]}
-		if known.Has(id) {
+		switch {
+		case known.Has(id):
 			s.Members = append(s.Members, m)
-		} else {
+			continue
+		case m.Status != nil || c.speaksOf(id):
 			s.Standby = append(s.Standby, m)
-			c.transport.Forget(id) // it was asked this once
 		}
+		c.transport.Forget(id) // it was asked this once
 	}
 	byLabel := func(a, b MemberStatus) int { return strings.Compare(a.Name+string(a.ID), b.Name+string(b.ID)) }
 	slices.SortFunc(s.Members, byLabel)

@@ -39,7 +39,8 @@ type Env interface {
 	//
 	// Only answers to this very call are passed to each: the answer to an
 	// earlier conversation, or to one of an earlier life of this process,
-	// never is.
+	// never is. But when req is Wakeable, each is given a *Woken as well, as from a
+	// node without a name, after the process has learned something.
 	//
 	// each must not block, nor call any method of an Env: it may run on
 	// another goroutine, where the answer arrived.
@@ -162,6 +163,21 @@ type Bulky interface {
 	// known: so much longer it may take before AskSome calls it late.
 	AnswerBytes() int
 }
+
+// Wakeable is a request whose asker goes by what its process knows, too: those
+// that it has asked may be gone, and others have taken their place.
+type Wakeable interface {
+	Message
+	// Wakes does nothing: it marks the types.
+	Wakes()
+}
+
+// Woken says that the process has learned something since the question was asked.
+// What that is, who asks must look up. It never leaves the process.
+type Woken struct{}
+
+// Message marks the type as a message.
+func (*Woken) Message() {}
 
 // Position is a place in a node's journal. A record at a position is durable
 // once the journal was synced up to it. Zero is before the first record: what

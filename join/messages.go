@@ -124,6 +124,9 @@ type enter struct{ seen []Seen }
 // done answers hear and enter.
 type done struct{}
 
+// Wakes implements env.Wakeable.
+func (*Join) Wakes() {}
+
 // Message marks the type as a message.
 func (*Join) Message() {}
 

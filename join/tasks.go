@@ -150,7 +150,8 @@ func within(e env.Env, task env.Task, limit time.Duration) error {
 }
 
 // ask asks the members of the newest configuration to let the node in. outdated
-// are those that know a newer one.
+// are those that know a newer one. It may end without a result when the node has
+// learned of a newer one otherwise: those that it asks may be switched off.
 func (t Tasks) ask(e env.Env, k *known) (outdated []quorum.NodeID, err error) {
 	c := k.news.Map.Newest()
 	var in, out quorum.Set
@@ -158,7 +159,11 @@ func (t Tasks) ask(e env.Env, k *known) (outdated []quorum.NodeID, err error) {
 	var seen []Seen
 	enough := func(s quorum.Set) bool { return c.IsRead(s) && c.IsWrite(s) || t.Rules.OneIsEnough && s.Len() > 0 }
 	m := &Join{Instance: k.Life.Instance, Member: k.Member, Grant: k.grant, Horizon: k.horizon()}
+	woken := false
 	err = e.Ask(c.Members(), m, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		if _, woken = answer.(*env.Woken); woken {
+			return true
+		}
 		i, member := c.Place(from)
 		if !member {
 			return false
@@ -188,7 +193,7 @@ func (t Tasks) ask(e env.Env, k *known) (outdated []quorum.NodeID, err error) {
 	switch {
 	case err != nil && len(refused.Texts) > 0:
 		return nil, &RefusedError{refused.Texts}
-	case err != nil || len(outdated) > 0:
+	case err != nil || len(outdated) > 0 || woken:
 		return outdated, err
 	case !enough(in):
 		return nil, &refused

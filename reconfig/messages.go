@@ -61,6 +61,12 @@ type Pending struct {
 	synod.Told
 }
 
+// Wakes implements env.Wakeable.
+func (*Ready) Wakes() {}
+
+// Wakes implements env.Wakeable.
+func (*Inquire) Wakes() {}
+
 // Message marks the type as a message.
 func (*Ready) Message() {}
 

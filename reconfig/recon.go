@@ -184,6 +184,10 @@ type readiness struct {
 // hear takes an answer, and returns with what the phase ends because of it.
 func (r *readiness) hear(from quorum.NodeID, answer env.Message) error {
 	switch m := answer.(type) {
+	case *env.Woken:
+		if r.Known.Map().Horizon().Next > r.target.Index() {
+			return errKnown
+		}
 	case *Readied:
 		if m.Node != from {
 			return r.refuse(from, abd.NodeError{Node: from, Text: fmt.Sprintf("it calls itself %q", string(m.Node))})

@@ -108,6 +108,39 @@ func TestReconThatIsKnown(t *testing.T) {
 	}
 }
 
+// TestWoken: those that it asks are switched off, since what is to be decided was
+// decided, and is out, too. The proposer learns that otherwise, and ends.
+func TestWoken(t *testing.T) {
+	proposal := reconfig.Proposal{Members: nodes[2:]}
+	for name, op := range map[string]func(p *reconfig.Proposer, e env.Env) error{
+		"ready": func(p *reconfig.Proposer, e env.Env) error { _, err := p.Recon(e, proposal); return err },
+		"prepare": func(p *reconfig.Proposer, e env.Env) error {
+			p.Rules.ProposeUnready = true
+			_, err := p.Recon(e, proposal)
+			return err
+		},
+		"inquire": func(p *reconfig.Proposer, e env.Env) error { _, err := p.Pending(e); return err },
+	} {
+		f := threeNodes(t, sim.Config{})
+		for _, id := range nodes {
+			f.Process(id).Crash()
+		}
+		p := f.proposer()
+		scope := f.Process("p").Scope(time.Minute)
+		scope.Start(func(e env.Env) error { return op(p, e) })
+		f.RunFor(time.Second)
+		if scope.Done() {
+			t.Fatalf("%s: %v", name, scope.Err())
+		}
+		p.Known.Learn(news(t, configuration(t, 2, "majority", "d", "e")))
+		f.Process("p").Wake()
+		f.RunFor(time.Second)
+		if _, past := errors.AsType[*reconfig.PastError](scope.Err()); !past {
+			t.Errorf("%s: done: %v, %v", name, scope.Done(), scope.Err())
+		}
+	}
+}
+
 // What is missing is named: silence and refusals, apart from those that aren't
 // needed.
 func TestNotReady(t *testing.T) {

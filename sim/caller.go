@@ -346,6 +346,10 @@ func (c *caller) timeout() {
 			next = sooner(next, c.alarm)
 		}
 	case anAnswer:
+		if c.woken {
+			c.woken = false
+			c.pass("", &env.Woken{})
+		}
 		if c.hedging && now >= c.hedge {
 			c.release()
 		}

@@ -28,6 +28,7 @@ type conversation struct {
 	pause   time.Duration   // and after how much more time once more
 	hedging bool            // there are spares, which are asked when they are due
 	hedge   time.Duration   // which is then
+	woken   bool            // Process.Wake was called, and each isn't told yet
 	asker   *caller
 }
 
@@ -121,7 +122,7 @@ func (c *caller) AskSome(first, spare []quorum.NodeID, req env.Message, each fun
 	v.each, v.req = each, req
 	clear(v.targets) // keep nothing alive
 	v.targets = v.targets[:0]
-	v.hedging = false
+	v.hedging, v.woken = false, false
 	if c.ended == nil {
 		c.begin(first, spare)
 	} else {
@@ -187,12 +188,29 @@ func (c *caller) hear(from *Process, to env.Address, answer env.Message) {
 			t.answered = true
 		}
 	}
+	c.pass(from.id, answer)
+}
+
+// pass calls each.
+func (c *caller) pass(from quorum.NodeID, answer env.Message) {
 	c.looking = true
-	done := c.each(&c.conversation, from.id, answer)
+	done := c.each(&c.conversation, from, answer)
 	c.looking = false
 	if done {
 		c.done = true
 		c.wake()
+	}
+}
+
+// Wake is told that the process has learned something by which those of its
+// callers go whose requests are env.Wakeable. They are told at once, and yet not
+// now: it may be called from anywhere.
+func (p *Process) Wake() {
+	for _, c := range p.callers {
+		if _, ok := c.req.(env.Wakeable); ok && c.listens() {
+			c.woken = true
+			c.arm(p.Clock())
+		}
 	}
 }
 

@@ -52,6 +52,12 @@ type Rejected struct {
 // installed here, or the node is no member of it. What it was told says which.
 type Closed struct{ Told }
 
+// Wakes implements env.Wakeable.
+func (*Prepare) Wakes() {}
+
+// Wakes implements env.Wakeable.
+func (*Accept) Wakes() {}
+
 // Message marks the type as a message.
 func (*Prepare) Message() {}
 

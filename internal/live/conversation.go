@@ -230,6 +230,25 @@ func (c *conversation) answer(key uint64, redirects uint8, from quorum.NodeID, m
 	if redirects == t.redirects && redirects < maxRedirects {
 		t.waiting = false
 	}
+	return c.pass(key, from, m, now, out)
+}
+
+// woken tells each that the process has learned something, if the request is
+// Wakeable. It returns what answer does.
+func (c *conversation) woken(key uint64, now func() time.Duration, out []outgoing) (_ []outgoing, due time.Duration) {
+	if !c.lock(key) {
+		return out, never
+	}
+	if _, ok := c.mu.req.(env.Wakeable); !ok {
+		c.mu.Unlock()
+		return out, never
+	}
+	return c.pass(key, "", &env.Woken{}, now, out)
+}
+
+// pass calls each, and returns what answer does. Called with mu held, which it
+// gives back.
+func (c *conversation) pass(key uint64, from quorum.NodeID, m env.Message, now func() time.Duration, out []outgoing) (_ []outgoing, due time.Duration) {
 	c.mu.looking = true
 	done := c.mu.each(c, from, m)
 	c.mu.looking = false

@@ -535,3 +535,41 @@ func TestTrace(t *testing.T) {
 
 // TestPanicked: who is told of panics gets that of a task, and its name and
 // stack, and the task's Join an error; the others go on.
+
+type wakeable int
+
+func (wakeable) Message() {}
+func (wakeable) Wakes()   {}
+
+// TestWake: those are told whose requests say that they want to be, and may ask
+// others.
+func TestWake(t *testing.T) {
+	bubble(t, func(t *testing.T, r *live.Runtime, l *line) {
+		asleep := ask(r, nodes("a"), func(env.Conversation, quorum.NodeID, env.Message) bool { return true })
+		l.want(t, "0s a 1")
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		woken := 0
+		result := make(chan error, 1)
+		go func() {
+			result <- r.Scope(ctx).Ask(nodes("b"), wakeable(7), func(c env.Conversation, from quorum.NodeID, m env.Message) bool {
+				if _, ok := m.(*env.Woken); ok && from == "" {
+					woken++
+					c.Add("c")
+				}
+				return woken == 2
+			})
+		}()
+		l.want(t, "0s b 7")
+		r.Wake()
+		l.want(t, "0s c 7")
+		r.Wake()
+		if err := <-result; err != nil || woken != 2 {
+			t.Errorf("woken %d times: %v", woken, err)
+		}
+		asleep.cancel(env.ErrCanceled)
+		if err := <-asleep.result; !errors.Is(err, env.ErrCanceled) {
+			t.Errorf("who can't be woken ended with %v", err)
+		}
+	})
+}

@@ -11,6 +11,8 @@ type sweeper struct {
 	// waits for a kick.
 	next atomic.Int64
 	kick chan struct{} // of capacity 1
+	// woken is set by Wake.
+	woken atomic.Bool
 
 	resent atomic.Uint64
 	out    []outgoing // the sweeper's own
@@ -37,6 +39,9 @@ func (r *Runtime) sweepUntilStopped() {
 	timer := time.NewTimer(0)
 	timer.Stop()
 	for {
+		if r.sweep.woken.Swap(false) {
+			r.wakeAll()
+		}
 		now := r.now()
 		if next := r.plan(now); next != never {
 			timer.Reset(next - now)
@@ -49,6 +54,27 @@ func (r *Runtime) sweepUntilStopped() {
 			timer.Stop()
 			return
 		}
+	}
+}
+
+// Wake is told that the process has learned something by which those go whose
+// requests are env.Wakeable: they are told, a little later and on a goroutine of
+// the Runtime. It doesn't block, and may be called where an answer arrives.
+func (r *Runtime) Wake() {
+	r.sweep.woken.Store(true)
+	select {
+	case r.sweep.kick <- struct{}{}:
+	default:
+	}
+}
+
+// wakeAll tells them.
+func (r *Runtime) wakeAll() {
+	for c := range r.table.all() {
+		key := c.key.Load()
+		out, due := c.woken(key, r.now, r.sweep.out[:0])
+		r.sweep.expect(min(due, r.transmit(c, key, out)))
+		clear(out)
 	}
 }
 

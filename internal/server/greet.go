@@ -179,8 +179,9 @@ func (s *Server) Join(ctx context.Context) error {
 	return nil
 }
 
-// find looks for the cluster at an address until ctx ends: whoever is there may
-// know where the others are by now.
+// find looks for the cluster at an address, again and again until ctx ends: whoever
+// is there may know where the others are by now, and the members that the node
+// has heard of may be switched off before they let it in.
 func (s *Server) find(ctx context.Context, endpoint string) {
 	for ctx.Err() == nil {
 		session, err := s.transport.DialAddress(ctx, endpoint)
@@ -190,11 +191,10 @@ func (s *Server) find(ctx context.Context, endpoint string) {
 			if g, err = env.AskOne[*rambo.Gossiped](e, session.Node(), &rambo.Gossip{}); err == nil && g.News != nil {
 				_, err = env.AskOne[*rambo.Gossiped](e, s.folder.ID, &rambo.Gossip{Knowledge: g.Knowledge})
 			}
-			if err == nil {
-				return
-			}
 		}
-		s.log.Info("the cluster isn't found at an address of the ticket, trying on", "address", endpoint, "err", err)
+		if err != nil {
+			s.log.Info("the cluster isn't found at an address of the ticket, trying on", "address", endpoint, "err", err)
+		}
 		pause := time.NewTimer(joinRedial)
 		select {
 		case <-pause.C:

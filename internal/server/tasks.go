@@ -135,8 +135,12 @@ func (s *Server) addresses(id quorum.NodeID) []string {
 // it is dialed at once, if it is being dialed.
 func (s *Server) learned(news *quorum.News) {
 	old := s.known.Swap(news)
-	if news != nil {
-		s.transport.Moved(quorum.MovedSince(old, news)...)
+	if news == nil {
+		return
+	}
+	s.transport.Moved(quorum.MovedSince(old, news)...)
+	if old != nil && old.Map != news.Map {
+		s.runtime.Wake()
 	}
 }
 

@@ -1,9 +1,12 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"time"
 
 	"atoll/env"
@@ -29,6 +32,9 @@ type Config struct {
 	// called at every attempt, from several goroutines. Nil: no node is
 	// dialed by id.
 	Addresses func(quorum.NodeID) []string
+	// Resolve returns what a name stands for now. It is called at every attempt.
+	// Nil: the system's resolver is asked.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Handler is told of sessions and messages. Required.
 	Handler Handler
 	// Log takes what operators may want to know. Nil: nothing is logged.
@@ -121,6 +127,11 @@ func (c Config) validated() (Config, error) {
 	case c.MaxPending < 0 || c.MaxPendingClient < 0 || c.MaxBulk < 0 || c.MaxBulkClient < 0 || c.MaxIncoming < 0 || c.StallTimeout < 0:
 		return c, fmt.Errorf("transport: negative limit (MaxPending %d, MaxPendingClient %d, MaxBulk %d, MaxBulkClient %d, MaxIncoming %d, StallTimeout %v)",
 			c.MaxPending, c.MaxPendingClient, c.MaxBulk, c.MaxBulkClient, c.MaxIncoming, c.StallTimeout)
+	}
+	if c.Resolve == nil {
+		c.Resolve = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
 	}
 	if c.Addresses == nil {
 		c.Addresses = func(quorum.NodeID) []string { return nil }

@@ -143,7 +143,7 @@ func (t *Transport) dialNamed(ctx context.Context, address string, want quorum.N
 	if err != nil {
 		return fail(err)
 	}
-	ips, err := resolve(ctx, host)
+	ips, err := t.resolve(ctx, host)
 	if err != nil {
 		return fail(err)
 	}

@@ -48,7 +48,7 @@ func (s *socket) reaches(to netip.Addr) bool {
 
 // bindings turns an address to listen on into those to bind. An empty host is
 // every address of both families.
-func bindings(ctx context.Context, address string) (addrs []netip.AddrPort, optional bool, err error) {
+func (t *Transport) bindings(address string) (addrs []netip.AddrPort, optional bool, err error) {
 	address, err = identity.ParseAddress(address)
 	if err != nil {
 		return nil, false, err
@@ -63,7 +63,7 @@ func bindings(ctx context.Context, address string) (addrs []netip.AddrPort, opti
 			netip.AddrPortFrom(netip.IPv6Unspecified(), port),
 		}, true, nil
 	}
-	ips, err := resolve(ctx, host)
+	ips, err := t.resolve(t.ctx, host)
 	if err != nil {
 		return nil, false, err
 	}
@@ -92,13 +92,13 @@ func splitHostPort(address string) (host string, port uint16, err error) {
 
 // resolve returns the addresses of a host, IPv6 and IPv4 taking turns as in
 // RFC 8305, at most maxAddresses.
-func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+func (t *Transport) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{ip.Unmap()}, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	ips, err := t.cfg.Resolve(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 
 // listenOn binds and listens on one configured address.
 func (t *Transport) listenOn(address string) ([]*socket, error) {
-	addrs, optional, err := bindings(t.ctx, address)
+	addrs, optional, err := t.bindings(address)
 	if err != nil {
 		return nil, &ListenError{Address: address, Err: err}
 	}

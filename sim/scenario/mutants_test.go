@@ -21,6 +21,8 @@ var scripted = map[string]string{
 	"abd.CountForgotten":         "an acknowledgement must be on its way, or given, while its node is healed; one seed in a hundred or so (heal-taken-back)",
 	"abd.FastOnNewest":           "two configurations must be known to one phase, with its quorums far apart (rambo/testdata/s3-fast-on-newest)",
 	"abd.FollowOthers":           "a client does one operation at a time here (lives-of-another-operation)",
+	"abd.WakeByMap":              "a client does one operation at a time here, and learns from nobody else (lives-by-waking)",
+	"abd.SleepOn":                "the same (woken)",
 	"abd.MovedTellsNothing":      "a node must heal while its configuration goes out (lives-by-moved)",
 	"abd.DropInTheMiddle":        "one seed of churn in a hundred or so (s1-dropped-in-the-middle)",
 	"abd.ServeTheOutdated":       "all clients here can hear of configurations (outdated-caller)",

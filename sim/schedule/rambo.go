@@ -27,6 +27,7 @@ import (
 //	                 last fence has brought
 //	upgrade a        fence, carry and retire, each when the one before is done
 //	gossip a b       a and b exchange what they know
+//	learn p c1       p learns that c1 is installed, from somebody who says no more
 //	map a            prints a's config map as it is on its disk
 func Rambo(r *Run) Table {
 	s := &reconfigurations{Run: r, lives: make(map[quorum.NodeID][]abd.LifeOf)}
@@ -40,7 +41,7 @@ func Rambo(r *Run) Table {
 			"upgrade": s.upgrade,
 			"gossip":  s.gossip,
 		},
-		Commands: map[string]func([]string) (string, error){"map": s.print},
+		Commands: map[string]func([]string) (string, error){"map": s.print, "learn": s.learn},
 		Describe: s.describe,
 	}
 }
@@ -129,6 +130,20 @@ func (s *reconfigurations) gossip(_ quorum.NodeID, e env.Env, args []string) (st
 		return "", errors.New("want another node")
 	}
 	return "", s.tasks().Exchange(e, quorum.NodeID(args[0]))
+}
+
+// learn is "learn p c1": what a client takes from a description of the cluster,
+// which tells nothing of lives.
+func (s *reconfigurations) learn(args []string) (string, error) {
+	if len(args) != 2 || s.Configuration(args[1]) == nil {
+		return "", errors.New("want a process and a configuration")
+	}
+	m, err := quorum.NewMap(s.Configuration(args[1]))
+	if err != nil {
+		return "", err
+	}
+	s.Known(quorum.NodeID(args[0])).Learn(&quorum.News{Map: m})
+	return "", nil
 }
 
 // print is "map a".

@@ -241,8 +241,10 @@ func (r *Run) Known(process quorum.NodeID) abd.Known {
 	if err != nil {
 		panic(err) // a command has checked that they follow each other
 	}
-	r.known[process] = rambo.NewCMap(m)
-	return r.known[process]
+	c := rambo.NewCMap(m)
+	c.OnChange = func(*quorum.Map) { r.Script.World.Process(process).Wake() }
+	r.known[process] = c
+	return c
 }
 
 // mapOn returns the config map that a node has on its disk.
