@@ -54,7 +54,7 @@ func TestEndpointsInTheirOrder(t *testing.T) {
 			t.Errorf("endpoint %d is %s, and it says %v", i, e, unreachable.Endpoints[i])
 		}
 	}
-	if text := err.Error(); strings.Contains(text, "context") {
+	if text := err.Error(); strings.Contains(text, "context deadline") {
 		t.Errorf("got %q", text)
 	}
 }

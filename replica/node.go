@@ -181,10 +181,15 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 		return n.stepJoin(from, m, out)
 	case *env.Refused:
 		return out, nil // whatever it refuses: to answer it would never end
-	case *Describe:
-		return append(out, env.Out{To: from, Message: n.describe()}), nil
-	case *StatusQuery:
-		return append(out, env.Out{To: from, Message: n.status()}), nil
+	case *Describe, *StatusQuery:
+		// What it says of configurations, somebody may act on: as to switch off
+		// members that are out.
+		_, known := n.rambo.News()
+		var answer env.Message = n.describe()
+		if _, status := m.(*StatusQuery); status {
+			answer = n.status()
+		}
+		return append(out, env.Out{To: from, Message: answer, After: known}), nil
 	}
 	if from.Node == n.cfg.Self {
 		if own, ok := m.(*nudge); ok {
