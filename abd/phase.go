@@ -92,7 +92,7 @@ func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, 
 		complete = p.answered.HasAll
 	}
 	err := e.AskSome(p.first, p.spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
-		if _, woken := answer.(*env.Woken); woken {
+		if _, woken := answer.(env.Woken); woken {
 			p.wake(c, req)
 			return false
 		}

@@ -39,7 +39,7 @@ type Env interface {
 	//
 	// Only answers to this very call are passed to each: the answer to an
 	// earlier conversation, or to one of an earlier life of this process,
-	// never is. But when req is Wakeable, each is given a *Woken as well, as from a
+	// never is. But when req is Wakeable, each is given a Woken as well, as from a
 	// node without a name, after the process has learned something.
 	//
 	// each must not block, nor call any method of an Env: it may run on
@@ -173,11 +173,12 @@ type Wakeable interface {
 }
 
 // Woken says that the process has learned something since the question was asked.
-// What that is, who asks must look up. It never leaves the process.
+// What that is, who asks must look up. It never leaves the process: it is no pointer,
+// and has no encoding.
 type Woken struct{}
 
 // Message marks the type as a message.
-func (*Woken) Message() {}
+func (Woken) Message() {}
 
 // Position is a place in a node's journal. A record at a position is durable
 // once the journal was synced up to it. Zero is before the first record: what

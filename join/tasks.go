@@ -161,7 +161,7 @@ func (t Tasks) ask(e env.Env, k *known) (outdated []quorum.NodeID, err error) {
 	m := &Join{Instance: k.Life.Instance, Member: k.Member, Grant: k.grant, Horizon: k.horizon()}
 	woken := false
 	err = e.Ask(c.Members(), m, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
-		if _, woken = answer.(*env.Woken); woken {
+		if _, woken = answer.(env.Woken); woken {
 			return true
 		}
 		i, member := c.Place(from)

@@ -58,7 +58,7 @@ func (p *Proposer) Pending(e env.Env) (*Report, error) {
 	later, hopeless := false, false
 	err := e.Ask(present.Members(), &Inquire{Horizon: m.Horizon()}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
 		switch answer := answer.(type) {
-		case *env.Woken:
+		case env.Woken:
 			later = p.Known.Map().Horizon().Next > report.Index
 		case *Pending:
 			if answer.News != nil {

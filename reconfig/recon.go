@@ -184,7 +184,7 @@ type readiness struct {
 // hear takes an answer, and returns with what the phase ends because of it.
 func (r *readiness) hear(from quorum.NodeID, answer env.Message) error {
 	switch m := answer.(type) {
-	case *env.Woken:
+	case env.Woken:
 		if r.Known.Map().Horizon().Next > r.target.Index() {
 			return errKnown
 		}

@@ -348,7 +348,7 @@ func (c *caller) timeout() {
 	case anAnswer:
 		if c.woken {
 			c.woken = false
-			c.pass("", &env.Woken{})
+			c.pass("", env.Woken{})
 		}
 		if c.hedging && now >= c.hedge {
 			c.release()

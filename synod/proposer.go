@@ -223,7 +223,7 @@ func (a *attempt) hear(name string, b Ballot, from quorum.NodeID, answer env.Mes
 		a.Known.Learn(told.News)
 	}
 	switch m := answer.(type) {
-	case *env.Woken:
+	case env.Woken:
 		// Its members may be switched off by now, and nobody would say so.
 		if h := a.horizon(); h.Next > a.Configuration.Index()+1 {
 			return &ClosedError{Index: a.Configuration.Index(), Horizon: h}

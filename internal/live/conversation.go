@@ -243,7 +243,7 @@ func (c *conversation) woken(key uint64, now func() time.Duration, out []outgoin
 		c.mu.Unlock()
 		return out, never
 	}
-	return c.pass(key, "", &env.Woken{}, now, out)
+	return c.pass(key, "", env.Woken{}, now, out)
 }
 
 // pass calls each, and returns what answer does. Called with mu held, which it

@@ -553,7 +553,7 @@ func TestWake(t *testing.T) {
 		result := make(chan error, 1)
 		go func() {
 			result <- r.Scope(ctx).Ask(nodes("b"), wakeable(7), func(c env.Conversation, from quorum.NodeID, m env.Message) bool {
-				if _, ok := m.(*env.Woken); ok && from == "" {
+				if _, ok := m.(env.Woken); ok && from == "" {
 					woken++
 					c.Add("c")
 				}
