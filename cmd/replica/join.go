@@ -12,6 +12,7 @@ import (
 
 	"atoll/internal/cli"
 	"atoll/internal/identity"
+	"atoll/join"
 )
 
 func joinCommand() *urfave.Command {
@@ -23,7 +24,8 @@ func joinCommand() *urfave.Command {
 standard input (-); in the arguments others on this host can read it. Writes the
 node's folder, all of it or nothing, makes the node known to the cluster, and
 runs it as "replica run" does. From then on "replica run --data-dir" is enough;
-the same command again does no harm.
+the same command again does no harm, and takes over other addresses.
+If the cluster refuses the ticket, there is no folder either.
 
 The node is on standby then: it stores and decides nothing until a change of the
 members names it. A ticket makes one node, once, and not after its end.`,
@@ -53,23 +55,6 @@ func runJoin(c *urfave.Context) error {
 	if err != nil {
 		return err
 	}
-	if !there {
-		if err := createMember(c, dir, ticket); err != nil {
-			return err
-		}
-	}
-	folder, err := identity.OpenFolder(dir)
-	if err != nil {
-		return err
-	}
-	return serveFolder(c, folder)
-}
-
-// createMember writes the folder of a new node.
-func createMember(c *urfave.Context, dir string, ticket identity.Ticket) error {
-	if err := ticket.Grant.Expired(time.Now()); err != nil {
-		return err
-	}
 	spec := identity.JoinSpec{Ticket: ticket, Listen: c.StringSlice(flagListen), Prepare: prepareStore}
 	for _, a := range c.StringSlice(flagAdvertise) {
 		address, err := identity.ParseEndpoint(a)
@@ -78,19 +63,44 @@ func createMember(c *urfave.Context, dir string, ticket identity.Ticket) error {
 		}
 		spec.Advertise = append(spec.Advertise, address)
 	}
+	if there {
+		err = identity.Readdress(dir, spec.Listen, spec.Advertise)
+	} else {
+		err = createMember(dir, spec)
+	}
+	if identity.ClassOf(err) == identity.NoClass && err != nil {
+		if _, ok := errors.AsType[*cli.PreconditionError](err); !ok {
+			err = cli.Usagef("%v", err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	folder, err := identity.OpenFolder(dir)
+	if err != nil {
+		return err
+	}
+	err = serveFolder(c, folder)
+	if _, refused := errors.AsType[*join.RefusedError](err); refused && !there {
+		// Nobody knows this node, and it has stored nothing: its folder would only
+		// be in the way of the next ticket.
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	return err
+}
+
+// createMember writes the folder of a new node.
+func createMember(dir string, spec identity.JoinSpec) error {
+	if err := spec.Ticket.Grant.Expired(time.Now()); err != nil {
+		return err
+	}
 	if len(spec.Listen) == 0 {
 		spec.Listen = spec.Advertise
 	}
 	if len(spec.Listen) == 0 {
 		return cli.Usagef("--%s is missing: HOST:PORT", flagListen)
 	}
-	err := identity.CreateMember(dir, spec)
-	if identity.ClassOf(err) == identity.NoClass && err != nil {
-		if _, ok := errors.AsType[*cli.PreconditionError](err); !ok {
-			err = cli.Usagef("%v", err)
-		}
-	}
-	return err
+	return identity.CreateMember(dir, spec)
 }
 
 // readTicket reads a ticket: the argument itself, a file of that name, or what

@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -73,8 +76,11 @@ func TestJoinCommand(t *testing.T) {
 	ticket := ticketOf(t, dir, "d", time.Now())
 	folder := filepath.Join(t.TempDir(), "d")
 	first := serveOnce(t, ticket, "join", "-", "--data-dir", folder, "--listen", "127.0.0.1:0")
-	if again := serveOnce(t, "", "join", ticket, "--data-dir", folder, "--listen", "127.0.0.1:0"); again.Node != first.Node || again.Name != "d" {
+	if again := serveOnce(t, "", "join", ticket, "--data-dir", folder, "--listen", "localhost:0"); again.Node != first.Node || again.Name != "d" {
 		t.Errorf("again it is %+v, it was %+v", again, first)
+	}
+	if f, err := identity.OpenFolder(folder); err != nil || !slices.Equal(f.Listen(), []string{"localhost:0"}) {
+		t.Errorf("again, elsewhere: it listens on %v from now on, %v", f.Listen(), err)
 	}
 	if run := serveOnce(t, "", "run", "--data-dir", folder); run.Node != first.Node {
 		t.Errorf("run is %+v, it was %+v", run, first)
@@ -87,6 +93,7 @@ func TestJoinCommand(t *testing.T) {
 	if err := os.WriteFile(file, []byte(ticket+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	refused := filepath.Join(t.TempDir(), "d")
 	late := ticketOf(t, dir, "e", time.Now().Add(-identity.DefaultTicketTTL))
 	for _, c := range []struct {
 		name string
@@ -94,7 +101,7 @@ func TestJoinCommand(t *testing.T) {
 		want string
 		code int
 	}{
-		{"a second use", []string{file, "--data-dir", filepath.Join(t.TempDir(), "d"), "--listen", "127.0.0.1:0"}, "this ticket was used already", cli.ExitDenied},
+		{"a second use", []string{file, "--data-dir", refused, "--listen", "127.0.0.1:0"}, "this ticket was used already", cli.ExitDenied},
 		{"late", []string{late, "--data-dir", filepath.Join(t.TempDir(), "e"), "--listen", "127.0.0.1:0"}, "the ticket has expired", cli.ExitPrecondition},
 		{"another's folder", []string{late, "--data-dir", folder, "--listen", "127.0.0.1:0"}, "is the folder of d", cli.ExitPrecondition},
 		{"cut off", []string{ticket[:len(ticket)-3], "--data-dir", filepath.Join(t.TempDir(), "e"), "--listen", "127.0.0.1:0"}, "the ticket is cut off or mistyped", cli.ExitPrecondition},
@@ -107,6 +114,9 @@ func TestJoinCommand(t *testing.T) {
 		if code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit %d, %s\nwant %d and %q", c.name, code, stderr, c.code, c.want)
 		}
+	}
+	if _, err := os.Stat(refused); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a ticket that was refused has left a folder: %v", err)
 	}
 }
 
@@ -128,7 +138,7 @@ func TestAnOldFolderEndsWithOneError(t *testing.T) {
 	}
 	serveOnce(t, "", "run", "--data-dir", victim.folder)
 	code, _, stderr := run(t, "run", "--data-dir", copied)
-	if code != cli.ExitDamaged || !strings.Contains(lastOf(stderr), "two copies of one folder") && !strings.Contains(lastOf(stderr), "an older copy") ||
+	if code != cli.ExitDamaged || !strings.Contains(lastOf(stderr), "this folder is a copy") && !strings.Contains(lastOf(stderr), "an older copy") ||
 		!strings.Contains(lastOf(stderr), "client member ticket") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // JoinSpec says where a node is to be that has a ticket.
@@ -42,6 +43,38 @@ func CreateMember(dir string, spec JoinSpec) error {
 		}
 		return errors.Join(spec.Prepare(temp), syncFolder(temp))
 	})
+}
+
+// Readdress writes into the folder of a node that joined where it listens and where
+// others dial it, where these aren't nil and differ: the next start goes by that.
+func Readdress(dir string, listen, advertise []string) error {
+	m, err := readMember(dir)
+	if err != nil {
+		return err
+	}
+	cluster := m.cluster
+	if cluster.Joined == nil {
+		return nil
+	}
+	joined := *cluster.Joined
+	if listen != nil {
+		joined.Listen = listen
+	}
+	if advertise != nil {
+		joined.Addresses = advertise
+	}
+	if slices.Equal(joined.Listen, cluster.Joined.Listen) && slices.Equal(joined.Addresses, cluster.Joined.Addresses) {
+		return nil
+	}
+	cluster.Joined = &joined
+	if err := cluster.check(); err != nil {
+		return err
+	}
+	text, err := encodeJSON(cluster)
+	if err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(dir, FileCluster), text, publicMode)
 }
 
 // build writes the files of the node into dir.
