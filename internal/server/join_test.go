@@ -283,6 +283,17 @@ func TestARemovedNodeSaysSo(t *testing.T) {
 	if s, ok := p.ask(&replica.StatusQuery{}).(*replica.Status); !ok || s.Role != replica.RoleRemoved {
 		t.Errorf("its status: %+v", s)
 	}
+	// The other one hears of it, and says that, too.
+	var others logtest.Book
+	cfg = nodes[0].config()
+	cfg.Log = others.Log(slog.LevelInfo)
+	nodes[0].start(cfg)
+	eventually(t, "the other one tells of the change", func() bool {
+		return others.Contains("new members were agreed on") && others.Contains("has taken over") && others.Contains("members=a ")
+	})
+	if others.Contains("removed") || others.Contains("is a member now") {
+		t.Errorf("the other one's log: %s", &others)
+	}
 }
 
 // remove has a node that is stopped know that the configuration that follows is

@@ -263,7 +263,7 @@ func (s *Server) newNode(cfg Config, instance join.Instance) error {
 	s.held.begin(at)
 	s.joined.Store(n.Joined())
 	if n.Role() == replica.RoleRemoved {
-		s.log.Warn("this node was removed: no configuration names it any more. It holds no data that counts, redirects who still asks it, and may be stopped for good")
+		s.log.Warn(removedText)
 	}
 	return nil
 }

@@ -135,6 +135,7 @@ func (s *Server) addresses(id quorum.NodeID) []string {
 // it is dialed at once, if it is being dialed.
 func (s *Server) learned(news *quorum.News) {
 	old := s.known.Swap(news)
+	s.tellChange(old, news)
 	if news == nil {
 		return
 	}
