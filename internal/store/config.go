@@ -51,6 +51,8 @@ const (
 	loadRoom = 1 << 18
 	// scanPage is how many keys Scan copies out of one read transaction.
 	scanPage = 256
+	// usualKey is for how long keys in bytes Scan makes room at first.
+	usualKey = 24
 	// journalShare is the part of JournalBytes after which a table is frozen:
 	// the table being applied and the active one each hold up to pressureStop
 	// times as much.

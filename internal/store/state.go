@@ -45,6 +45,15 @@ type state struct {
 		cursor *bbolt.Cursor
 		brief  bool // each load has its own: the file may have to be mapped anew
 		head   [recordHead]byte
+		// placed: the cursor stands where the last load has found something.
+		// Whoever loads keys in order finds the next one right behind it.
+		placed bool
+		// gap is a range of keys that was proved to be empty in tx: whoever
+		// writes keys in order looks there again and again.
+		gap struct {
+			known    bool
+			from, to []byte // from is in it, to isn't; empty: up to the end
+		}
 	}
 }
 
@@ -262,7 +271,7 @@ func (s *state) load(key abd.Key, withValue bool, over *overrides) (record []byt
 		}
 		r.cursor = r.tx.Bucket([]byte(bucketRecords)).Cursor()
 	}
-	found, err := s.find(r.cursor, keyBytes(key), over)
+	found, err := s.search(keyBytes(key), withValue, over)
 	if err != nil || found == nil {
 		return nil, err
 	}
@@ -289,8 +298,34 @@ func (s *state) noteCut() {
 	}
 }
 
+// search is find in the shared transaction, which is faster for keys that come in
+// order. The caller holds s.reading.
+func (s *state) search(key []byte, withValue bool, over *overrides) ([]byte, error) {
+	r := &s.reading
+	if g := &r.gap; g.known && bytes.Compare(key, g.from) >= 0 && (len(g.to) == 0 || bytes.Compare(key, g.to) < 0) {
+		return nil, nil
+	}
+	if r.placed && withValue {
+		if k, v := r.cursor.Next(); bytes.Equal(k, key) {
+			return s.check(key, v)
+		}
+	}
+	r.placed = false
+	k, v := r.cursor.Seek(key)
+	if k != nil && bytes.Equal(k, key) {
+		r.placed = true
+		return s.check(key, v)
+	}
+	if err := s.enclosed(r.cursor, key, k, v, over); err != nil {
+		return nil, err
+	}
+	r.gap.known, r.gap.from, r.gap.to = true, append(r.gap.from[:0], key...), append(r.gap.to[:0], k...)
+	return nil, nil
+}
+
 // endReading ends the shared transaction. The caller holds s.reading.
 func (s *state) endReading() {
+	s.reading.placed, s.reading.gap.known = false, false
 	if s.reading.tx != nil {
 		s.reading.tx.Rollback()
 		s.reading.tx, s.reading.cursor = nil, nil
@@ -302,12 +337,17 @@ func (s *state) endReading() {
 func (s *state) find(c *bbolt.Cursor, key []byte, over *overrides) ([]byte, error) {
 	k, v := c.Seek(key)
 	if k != nil && bytes.Equal(k, key) {
-		if reason := checkHead(k, v); reason != "" {
-			return nil, damagedRecord(s.path, key, reason)
-		}
-		return v, nil
+		return s.check(key, v)
 	}
 	return nil, s.enclosed(c, key, k, v, over)
+}
+
+// check returns a key's record if its head is good.
+func (s *state) check(key, record []byte) ([]byte, error) {
+	if reason := checkHead(key, record); reason != "" {
+		return nil, damagedRecord(s.path, key, reason)
+	}
+	return record, nil
 }
 
 // presence is what a store has under a key.
@@ -363,6 +403,9 @@ type head struct {
 // What stands before a damaged record is returned without an error, and more is
 // true: whoever goes on meets the damage.
 func (s *state) heads(prefix, start abd.Key, limit int, over *overrides) (page []head, more bool, err error) {
+	// The copies of all keys are one string, and those of all records one slice.
+	keys, heads := make([]byte, 0, limit*usualKey), make([]byte, 0, limit*recordHead)
+	ends := make([]int, 0, limit)
 	err = s.view(start, func(records *bbolt.Bucket) error {
 		c := records.Cursor()
 		// The proof that nothing before the first was missed.
@@ -372,7 +415,7 @@ func (s *state) heads(prefix, start abd.Key, limit int, over *overrides) (page [
 			}
 		}
 		last := []byte(nil)
-		for k, v := c.Seek(keyBytes(start)); k != nil && len(page) < limit; k, v = c.Next() {
+		for k, v := c.Seek(keyBytes(start)); k != nil && len(ends) < limit; k, v = c.Next() {
 			reason := checkHead(k, v)
 			if bytes.Compare(k, keyBytes(start)) < 0 || last != nil && bytes.Compare(k, last) <= 0 {
 				reason = "it is out of order"
@@ -380,7 +423,7 @@ func (s *state) heads(prefix, start abd.Key, limit int, over *overrides) (page [
 				last = k
 				continue
 			}
-			if reason != "" && len(page) > 0 {
+			if reason != "" && len(ends) > 0 {
 				more = true
 				return nil
 			}
@@ -390,13 +433,23 @@ func (s *state) heads(prefix, start abd.Key, limit int, over *overrides) (page [
 			if !bytes.HasPrefix(k, keyBytes(prefix)) {
 				return nil
 			}
-			page = append(page, head{key: abd.Key(k), record: bytes.Clone(v[:recordHead])})
+			keys, heads = append(keys, k...), append(heads, v[:recordHead]...)
+			ends = append(ends, len(keys))
 			last = k
 		}
-		more = len(page) == limit
+		more = len(ends) == limit
 		return nil
 	})
-	return page, more, err
+	if len(ends) == 0 || err != nil {
+		return nil, more, err
+	}
+	text, begin := abd.Key(keys), 0
+	page = make([]head, len(ends))
+	for i, end := range ends {
+		page[i] = head{key: text[begin:end], record: heads[i*recordHead : (i+1)*recordHead : (i+1)*recordHead]}
+		begin = end
+	}
+	return page, more, nil
 }
 
 // appliedRecord is a record on its way into bbolt, or out of it.
