@@ -121,7 +121,7 @@ func newRun(t *testing.T, seed uint64, rules replica.Rules) *run {
 func (r *run) boot(p *sim.Process) (sim.Stepper, error) {
 	cfg := replica.Config{Cluster: "random", Self: p.ID(), MaxValue: 100, Rules: r.rules,
 		Pace:            repair.Pace{Pass: 300 * time.Millisecond, Page: time.Millisecond, Look: 50 * time.Millisecond},
-		Reconfiguration: rambo.Pace{Gossip: 100 * time.Millisecond, Turn: 20 * time.Millisecond, Patience: time.Second, Finish: 200 * time.Millisecond, Again: 10 * time.Millisecond, Rate: -1}}
+		Reconfiguration: rambo.Pace{Gossip: 100 * time.Millisecond, Turn: 20 * time.Millisecond, Patience: time.Second, Finish: 200 * time.Millisecond, Again: 10 * time.Millisecond, Rate: -1, Page: 1}}
 	for _, c := range nodeNames {
 		cfg.Members = append(cfg.Members, quorum.Member{ID: quorum.NodeID(c)})
 	}

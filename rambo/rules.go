@@ -15,6 +15,9 @@ type Rules struct {
 	MergeFromOne bool
 	// MergeWriteQuorum: it has when a write quorum has.
 	MergeWriteQuorum bool
+	// LeaveGaps: a page that was fetched early is taken, though the one before it
+	// has become shorter.
+	LeaveGaps bool
 	// MergedUnsaved: a member says that it has merged before that is durable.
 	MergedUnsaved bool
 	// InstallTooFew: a configuration is installed when one member has merged.

@@ -31,6 +31,9 @@ type Pace struct {
 	// Rate is how many bytes of records a node merges in a second. Default 64
 	// MiB; below zero there is no limit.
 	Rate int64
+	// Page is how many records a node that merges asks for at once. Default, and
+	// most, repair.LargestPage.
+	Page int
 }
 
 // Defaults of Pace.
@@ -57,19 +60,10 @@ func (p Pace) withDefaults() Pace {
 	if p.Rate == 0 {
 		p.Rate = DefaultRate
 	}
+	if p.Page <= 0 || p.Page > repair.LargestPage {
+		p.Page = repair.LargestPage
+	}
 	return p
-}
-
-// of is how long the merge of records may take.
-func (p Pace) of(entries []repair.Entry) time.Duration {
-	if p.Rate < 0 {
-		return 0
-	}
-	size := int64(0)
-	for _, e := range entries {
-		size += int64(len(e.Key) + len(e.Record.Value))
-	}
-	return time.Duration(size * int64(time.Second) / p.Rate)
 }
 
 // Tasks are what a node does about configurations beside answering. Its methods

@@ -9,13 +9,15 @@ import (
 
 // Limits of what one message holds.
 const (
-	// MaxEntries is how many records an answer holds at most.
-	MaxEntries = abd.MaxPage
+	// MaxEntries is how many records an answer holds at most, unless the request
+	// says otherwise, and LargestPage what that may say.
+	MaxEntries  = abd.MaxPage
+	LargestPage = 4 * abd.MaxPage
 	// MaxEntryBytes is about how many bytes of keys and values it holds. One
 	// record is always possible.
 	MaxEntryBytes = 1 << 20
 	// maxExamined is how many keys a node looks at for one answer.
-	maxExamined = 4 * abd.MaxPage
+	maxExamined = 2 * LargestPage
 	// MaxDamaged is how many damaged records a node keeps in mind: when it knows of
 	// so many, there may be more.
 	MaxDamaged = 4096
@@ -66,7 +68,16 @@ type Offer struct {
 	Range
 	Items []abd.Item // sorted, all in the range
 	Terms
+	// Limit is how many records the answer may hold, up to LargestPage; 0:
+	// MaxEntries.
+	Limit int
+	// Expect is about how many bytes the answer will have, 0 if nobody knows. It
+	// isn't sent.
+	Expect int
 }
+
+// AnswerBytes implements env.Bulky.
+func (m *Offer) AnswerBytes() int { return m.Expect }
 
 // Records are those of a range, or a part of it.
 type Records struct {

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -192,6 +193,7 @@ func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
 // it shows is durable, as an answer to a get is.
 func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 	items := m.Items
+	limit := min(cmp.Or(max(m.Limit, 0), MaxEntries), LargestPage)
 	var wanted []abd.Key
 	missing := &Missing{Standing: r.standing}
 	examined := 0
@@ -205,7 +207,7 @@ func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 		}
 		examined++
 		missing.Last = key
-		missing.More = len(wanted) == MaxEntries || examined == maxExamined
+		missing.More = len(wanted) == limit || examined == maxExamined
 		return !missing.More
 	})
 	if err != nil {
@@ -226,6 +228,7 @@ func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 // entries loads records up to the limits of an answer, and returns how many of
 // the keys it took. Damage is an error, unless it is skipped.
 func (r *Replica) entries(keys []abd.Key, skip bool) (entries []Entry, took int, at env.Position, err error) {
+	entries = make([]Entry, 0, len(keys))
 	for size := 0; took < len(keys) && size < MaxEntryBytes; took++ {
 		key := keys[took]
 		record, pos, err := r.seen.Load(key, true)

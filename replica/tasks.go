@@ -28,6 +28,10 @@ func (*nudge) Message() {}
 // Tasks returns what the node does besides answering, the same in every call.
 func (n *Node) Tasks() []Task {
 	several := func(m *quorum.Map) bool { return len(m.Active().Members()) > 1 }
+	present := func(m *quorum.Map) bool {
+		_, member := m.Installed().Place(n.cfg.Self)
+		return member && len(m.Installed().Members()) > 1
+	}
 	any := func(*quorum.Map) bool { return true }
 	proposer := reconfig.Proposer{Cluster: n.cfg.Cluster, Rules: n.cfg.Rules.Reconfig, Synod: n.cfg.Rules.Synod}
 	r := rambo.Tasks{Pace: n.cfg.Reconfiguration, Rules: n.cfg.Rules.Rambo}
@@ -38,7 +42,7 @@ func (n *Node) Tasks() []Task {
 		{"rambo.install", r.Install},
 		{"repair.heal", n.follow(mailHeal, several, func(e env.Env, m *quorum.Map) error { return n.repairs(m).Heal(e) })},
 		{"repair.examine", n.follow(mailExamine, several, func(e env.Env, m *quorum.Map) error { return n.repairs(m).Examine(e) })},
-		{"repair.pull", n.follow(mailPull, several, n.pull)},
+		{"repair.pull", n.follow(mailPull, present, n.pull)},
 		{"reconfig.finish", n.follow(mailFinish, any, func(e env.Env, m *quorum.Map) error { return r.Finish(e, proposer, m) })},
 	}
 	if n.cfg.Join.Instance != (join.Instance{}) {
@@ -86,10 +90,12 @@ func (n *Node) follow(box env.Mailbox, when func(*quorum.Map) bool, f func(env.E
 	}
 }
 
-// pull takes from all other members what the node has missed.
+// pull takes from all other members what the node has missed. Who is new merges
+// (package rambo) until its configuration is installed, and has nothing that others
+// lack.
 func (n *Node) pull(e env.Env, m *quorum.Map) error {
 	var tasks []env.Task
-	for _, peer := range m.Active().Members() {
+	for _, peer := range m.Installed().Members() {
 		if peer == e.Self() {
 			continue
 		}

@@ -36,7 +36,7 @@
 //	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]* horizon* role* [merge]*
 //	48  Summarize     after to keys knows*
 //	49  Summary       keys hash life* [lifeOf…]*
-//	50  Offer         after to [item…] knows*
+//	50  Offer         after to [item…] knows* limit*
 //	51  Missing       [entry…] more last life* [lifeOf…]*
 //	52  Attest        after before life horizon*
 //	53  Attested      [entry…] more last
@@ -140,5 +140,7 @@
 //	                      and horizon and news, at the end of requests and
 //	                      answers of registers: who says nothing of horizons
 //	                      knows of no configuration, and is refused once the
-//	                      members have changed
+//	                      members have changed; and limit, at the end of
+//	                      Offer: who doesn't send it takes as many records as
+//	                      ever, and who skips it sends no more
 package wire

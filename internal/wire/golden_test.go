@@ -80,7 +80,7 @@ func samples() []sample {
 		{"install", 3, &rambo.Install{Index: 4, Knowledge: rambo.Knowledge{News: news.News}}},
 		{"installed", 3, &rambo.Installed{Index: 4}},
 		{"summarize for a merge", 3, &repair.Summarize{Range: repair.Range{After: "a", To: "b"}, Keys: 3, Terms: repair.Terms{Knows: 4}}},
-		{"offer for a merge", 3, &repair.Offer{Range: repair.Range{After: "a"}, Terms: repair.Terms{Knows: 4}}},
+		{"offer for a merge", 3, &repair.Offer{Range: repair.Range{After: "a"}, Terms: repair.Terms{Knows: 4}, Limit: 4000}},
 		{"summary of a later life", 3, &repair.Summary{Keys: 3, Hash: 7, Standing: later}},
 		{"missing of a later life", 3, &repair.Missing{Standing: later}},
 		{"attest of somebody behind", 3, &repair.Attest{Life: 1, Horizon: quorum.Horizon{Installed: 3, Next: 4}}},

@@ -56,17 +56,21 @@ func decodeSummary(d *Decoder) *repair.Summary {
 }
 
 func encodeOffer(e *Encoder, m *repair.Offer) {
-	e.array(4)
+	e.array(5)
 	encodeRange(e, m.Range)
 	encodeItems(e, m.Items)
 	e.uint(uint64(m.Knows))
+	e.count("limit", int64(m.Limit), math.MaxInt32)
 }
 
 func decodeOffer(d *Decoder) *repair.Offer {
 	n := d.begin("offer", 3)
 	m := &repair.Offer{Range: decodeRange(d), Items: decodeItems(d)}
 	m.Terms = decodeTerms(d, n-3)
-	d.end(n - 4)
+	if n > 4 {
+		m.Limit = int(d.count("limit", math.MaxInt32))
+	}
+	d.end(n - 5)
 	return m
 }
 
@@ -135,7 +139,7 @@ func decodeRecords(d *Decoder) repair.Records {
 }
 
 func encodeEntries(e *Encoder, entries []repair.Entry) {
-	e.list("entries", len(entries), repair.MaxEntries)
+	e.list("entries", len(entries), repair.LargestPage)
 	for i := range entries {
 		e.array(2)
 		e.key("entry key", entries[i].Key)
@@ -144,7 +148,7 @@ func encodeEntries(e *Encoder, entries []repair.Entry) {
 }
 
 func decodeEntries(d *Decoder) []repair.Entry {
-	n := d.list("entries", repair.MaxEntries, minEntry)
+	n := d.list("entries", repair.LargestPage, minEntry)
 	if n == 0 {
 		return nil
 	}

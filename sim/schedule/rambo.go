@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"atoll/abd"
@@ -21,7 +22,7 @@ import (
 //	decide p c1 a b  p tells a and b that configuration c1 was decided, which
 //	                 follows what they know; each answers when it has that on disk
 //	fence a          a fences the configuration that is installed for the next
-//	merge d          d merges what that configuration holds
+//	merge d [N]      d merges what that configuration holds, by N records a page
 //	carry a          a waits until enough members have merged, and asks them to
 //	retire a         a marks the next one as installed, with the lives that its
 //	                 last fence has brought
@@ -97,9 +98,17 @@ func (s *reconfigurations) fence(node quorum.NodeID, e env.Env, _ []string) (str
 	return "", err
 }
 
-// merge is "merge d".
-func (s *reconfigurations) merge(_ quorum.NodeID, e env.Env, _ []string) (string, error) {
-	return "", s.tasks().Merge(e)
+// merge is "merge d" or "merge d 1".
+func (s *reconfigurations) merge(_ quorum.NodeID, e env.Env, args []string) (string, error) {
+	tasks := s.tasks()
+	if len(args) > 0 {
+		n, err := strconv.Atoi(args[0])
+		if err != nil || n < 1 || len(args) > 1 {
+			return "", errors.New("want a number of records")
+		}
+		tasks.Pace.Page = n
+	}
+	return "", tasks.Merge(e)
 }
 
 // carry is "carry a".

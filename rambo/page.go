@@ -1,0 +1,211 @@
+package rambo
+
+import (
+	"slices"
+	"strings"
+
+	"atoll/abd"
+	"atoll/env"
+	"atoll/quorum"
+	"atoll/repair"
+)
+
+// page is what a read quorum of the old configuration holds behind a key, and
+// the node doesn't.
+type page struct {
+	begin, end abd.Key
+	more       bool
+	entries    []repair.Entry
+}
+
+// first begins the page behind a key: it asks one member for all that it has and
+// the node hasn't. The others are asked for the hash of the same range, and where
+// that differs, what they have beside (rest). So each record comes once.
+func (m merger) first(e env.Env, after abd.Key, expect int) (*gathering, error) {
+	own, err := env.AskOne[*stock](e, e.Self(), &have{after})
+	if err != nil {
+		return nil, err
+	}
+	g := &gathering{merger: m, expect: expect, page: page{begin: after}, in: repair.Range{After: after}, items: own.Items}
+	if own.More {
+		g.in.To, g.page.more = own.Items[len(own.Items)-1].Key, true
+	}
+	g.counted.Begin(quorum.Configurations{m.old})
+	g.refused.Begin(quorum.Configurations{m.old})
+	g.counted.Add(e.Self()) // if it stays: what it holds is there
+	return g, g.most(e)
+}
+
+// gathering is a page under way.
+type gathering struct {
+	merger
+	page    page
+	expect  int // about how many bytes that will be
+	in      repair.Range
+	items   []abd.Item // what the node has in the range, or will have
+	counted quorum.Tally
+	refused quorum.Tally
+	lives   []abd.LifeOf // in which the members are, as far as is known
+	gave    []abd.LifeOf // in which they have answered
+	failure error
+}
+
+func (g *gathering) terms() repair.Terms { return repair.Terms{Knows: g.next.Index()} }
+
+// enough: a read quorum of the old configuration has answered (R4.3).
+func (g *gathering) enough() bool { return g.suffices(&g.counted) }
+
+func (g *gathering) suffices(answered *quorum.Tally) bool {
+	switch {
+	case g.Rules.MergeFromOne:
+		return true
+	case g.Rules.MergeWriteQuorum:
+		return answered.HasWrite()
+	}
+	return answered.HasRead()
+}
+
+// most asks for all records behind the key that the node lacks, of whoever answers
+// first.
+func (g *gathering) most(e env.Env) error {
+	order := slices.DeleteFunc(slices.Clone(e.Nearest(g.old.Members())), func(n quorum.NodeID) bool { return n == e.Self() })
+	if len(order) == 0 {
+		return nil
+	}
+	req := g.offer()
+	return g.ask(e, order[:1], order[1:], req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		missing, ok := answer.(*repair.Missing)
+		if !ok || !g.take(from, missing) {
+			c.Add(order...)
+			return false
+		}
+		return true
+	})
+}
+
+// offer asks for what the node lacks in the range.
+func (g *gathering) offer() *repair.Offer {
+	return &repair.Offer{Range: g.in, Items: g.items, Terms: g.terms(), Limit: g.pace.Page, Expect: g.expect}
+}
+
+// rest asks others whether they have the same by now: as many as are needed, and
+// more when one of those is late or refuses.
+func (g *gathering) rest(e env.Env) error {
+	if !g.enough() {
+		first, spare := g.others(e)
+		want := repair.HashOf(g.items)
+		offer := g.offer()
+		req := &repair.Summarize{Range: g.in, Keys: len(g.items), Terms: g.terms()}
+		err := g.ask(e, first, spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
+			switch answer := answer.(type) {
+			case *repair.Summary:
+				if answer.Keys != req.Keys || answer.Hash != want {
+					c.Redirect(from, offer)
+					return false
+				}
+				g.count(from, &answer.Standing)
+			case *repair.Missing:
+				g.take(from, answer)
+			}
+			return g.failure != nil || g.enough()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	g.page.end = g.in.To
+	return nil
+}
+
+// others are the members that haven't answered yet: so many as make up a read
+// quorum with those that have, and the rest.
+func (g *gathering) others(e env.Env) (first, spare []quorum.NodeID) {
+	var asked quorum.Tally
+	asked.Begin(quorum.Configurations{g.old})
+	var left []quorum.NodeID
+	for _, n := range e.Nearest(g.old.Members()) {
+		if g.counted.Has(n) {
+			asked.Add(n)
+		} else {
+			left = append(left, n)
+		}
+	}
+	for i, n := range left {
+		if asked.Add(n); g.suffices(&asked) {
+			return left[:i+1], left[i+1:]
+		}
+	}
+	return left, nil
+}
+
+// ask is AskSome that ends when those who don't refuse have no read quorum.
+func (g *gathering) ask(e env.Env, first, spare []quorum.NodeID, req env.Message,
+	each func(env.Conversation, quorum.NodeID, env.Message) bool) error {
+
+	few := false
+	err := e.AskSome(first, spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		if _, refused := answer.(*env.Refused); refused {
+			g.refused.Add(from)
+			few = !g.refused.LeavesRead()
+			c.Add(spare...)
+			return few
+		}
+		return each(c, from, answer)
+	})
+	switch {
+	case err != nil:
+		return err
+	case few:
+		return errFew
+	}
+	return g.failure
+}
+
+// take takes over what a member has that the node lacks, up to where its answer
+// ends. It reports whether the answer makes sense.
+func (g *gathering) take(from quorum.NodeID, missing *repair.Missing) bool {
+	if missing.More && missing.Last <= g.in.After || g.counted.Has(from) {
+		return false
+	}
+	if missing.More && (g.in.To == "" || missing.Last < g.in.To) {
+		g.in.To, g.page.more = missing.Last, true
+	}
+	g.items = slices.Grow(g.items, len(missing.Entries))
+	for _, entry := range missing.Entries {
+		g.items = with(g.items, entry)
+	}
+	g.items = slices.DeleteFunc(g.items, func(i abd.Item) bool { return !g.in.Has(i.Key) })
+	g.page.entries = append(g.page.entries, missing.Entries...)
+	g.count(from, &missing.Standing)
+	return true
+}
+
+// with returns items with what an entry says in its place.
+func with(items []abd.Item, entry repair.Entry) []abd.Item {
+	item := abd.Item{Key: entry.Key, Tag: entry.Record.Tag, Deleted: entry.Record.Deleted}
+	i, found := slices.BinarySearchFunc(items, entry.Key, func(i abd.Item, k abd.Key) int { return strings.Compare(string(i.Key), string(k)) })
+	switch {
+	case !found:
+		return slices.Insert(items, i, item)
+	case items[i].Tag.Less(item.Tag):
+		items[i] = item
+	}
+	return items
+}
+
+// count counts a member's answer. Like one to a get it counts as long as nobody
+// who is counted beside it knows of a later life of its node (H3).
+func (g *gathering) count(from quorum.NodeID, s *abd.Standing) {
+	g.counted.Add(from)
+	known := abd.Standing{Others: g.lives}
+	for _, l := range s.With(from, s.Life).Others {
+		known = known.With(l.Node, l.Life)
+	}
+	g.lives = known.Others
+	g.gave = append(g.gave, abd.LifeOf{Node: from, Life: s.Life})
+	for _, l := range g.gave {
+		if l.Life < known.Of(l.Node) {
+			g.failure = errForgotten
+		}
+	}
+}
