@@ -73,6 +73,7 @@ func nodeSettings(c *urfave.Context, dir string, folder *identity.Folder) []sett
 		advertise,
 		{flagMetrics, cmp.Or(c.String(flagMetrics), "none"), cli.Source(c, flagMetrics)},
 		{flagMemory, strconv.Itoa(c.Int(flagMemory)), cli.Source(c, flagMemory)},
+		{flagTransfer, strconv.Itoa(c.Int(flagTransfer)), cli.Source(c, flagTransfer)},
 		{cli.FlagLogLevel, c.String(cli.FlagLogLevel), cli.Source(c, cli.FlagLogLevel)},
 		{cli.FlagLogFormat, c.String(cli.FlagLogFormat), cli.Source(c, cli.FlagLogFormat)},
 		{"node", string(folder.ID), file(identity.FileIdentity)},

@@ -16,6 +16,7 @@ import (
 	"atoll/internal/identity"
 	"atoll/internal/server"
 	"atoll/internal/transport"
+	"atoll/rambo"
 )
 
 const (
@@ -23,6 +24,7 @@ const (
 	flagAdvertise = "advertise"
 	flagMetrics   = "metrics"
 	flagMemory    = "memory"
+	flagTransfer  = "transfer-rate"
 	flagUntilEOF  = "until-eof"
 
 	defaultLogLevel = slog.LevelInfo
@@ -32,6 +34,10 @@ const (
 	defaultMemory = transport.DefaultMemory >> 20
 	leastMemory   = 64
 	mostMemory    = 1 << 20
+
+	// What --transfer-rate may be, in MiB a second. 0 is without limit.
+	defaultTransfer = rambo.DefaultRate >> 20
+	mostTransfer    = 1 << 20
 )
 
 // settingFlags are the settings of a node, which run uses and config show
@@ -72,6 +78,16 @@ func settingFlags() []urfave.Flag {
 			Action: func(_ *urfave.Context, mib int) error {
 				if mib < leastMemory || mib > mostMemory {
 					return cli.Usagef("--%s must be from %d to %d, not %d", flagMemory, leastMemory, mostMemory, mib)
+				}
+				return nil
+			},
+		},
+		&urfave.IntFlag{
+			Name: flagTransfer, EnvVars: []string{cli.Environment(flagTransfer)}, Value: defaultTransfer,
+			Usage: "`MIB` of records that the node takes over in a second when it becomes a member; 0: as many as it can",
+			Action: func(_ *urfave.Context, mib int) error {
+				if mib < 0 || mib > mostTransfer {
+					return cli.Usagef("--%s must be from 0 to %d, not %d", flagTransfer, mostTransfer, mib)
 				}
 				return nil
 			},
@@ -134,6 +150,8 @@ func serveFolder(c *urfave.Context, folder *identity.Folder) error {
 		Memory:    c.Int(flagMemory) << 20,
 		Version:   cli.ThisBuild().Version,
 		Log:       log,
+
+		Reconfiguration: rambo.Pace{Rate: transferRate(c.Int(flagTransfer))},
 	})
 	if bad, ok := errors.AsType[*server.AdvertiseError](err); ok {
 		return &cli.PreconditionError{Text: bad.Error()}
@@ -155,6 +173,14 @@ func serveFolder(c *urfave.Context, folder *identity.Folder) error {
 	}
 	log.Info("stopped", "took", time.Since(begin).Round(time.Millisecond))
 	return err
+}
+
+// transferRate returns what so many MiB a second are to package rambo.
+func transferRate(mib int) int64 {
+	if mib == 0 {
+		return -1
+	}
+	return int64(mib) << 20
 }
 
 // joinTimeout is how long a node looks for the cluster that it joins.

@@ -19,6 +19,7 @@ import (
 	"atoll/internal/transport"
 	"atoll/join"
 	"atoll/quorum"
+	"atoll/rambo"
 	"atoll/repair"
 	"atoll/replica"
 )
@@ -52,6 +53,9 @@ type Config struct {
 	// Pace is how much of the node's time repair takes. Default: package
 	// repair's.
 	Pace repair.Pace
+	// Reconfiguration is how fast the node does its part when members change.
+	// Default: package rambo's.
+	Reconfiguration rambo.Pace
 	// Version is what the node says of its build.
 	Version string
 	// Log takes what happens. Default: nothing is logged.
@@ -237,7 +241,9 @@ func (s *Server) newNode(cfg Config, instance join.Instance) error {
 		Join:     joinConfig(cfg.Folder, instance),
 		MaxValue: cluster.MaxValue,
 		Pace:     cfg.Pace,
-		Learned:  s.learned,
+
+		Reconfiguration: cfg.Reconfiguration,
+		Learned:         s.learned,
 		Facts: func() replica.Facts {
 			return replica.Facts{Version: cfg.Version, Process: os.Getpid(), Uptime: time.Since(s.started), Durable: s.held.durable(),
 				CertificateEnd: s.folder.Credentials.Expiry().Unix(), Trouble: s.trouble()}
