@@ -38,6 +38,7 @@ func commands() []command {
 		{"reconfigure", "change the members again and again under reads and writes", runReconfigure},
 		{"sustained", "write to a million keys for a minute", runSustained},
 		{"startup", "start a replica that has millions of keys, and look at its memory", runStartup},
+		{"replace", "put a fresh node in a member's place, and plot what clients see of it", runReplace},
 		{"chaos", "kill and stop replicas again and again, and judge what clients saw", runChaos},
 		{"report", "print the tables of files of results, in Markdown", runReport},
 	}

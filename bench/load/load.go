@@ -56,6 +56,8 @@ type Spec struct {
 	// them, and differ from one put to the next.
 	ValueSize int
 	Duration  time.Duration
+	// Stop, when it is closed, ends the run before that.
+	Stop <-chan struct{}
 	// Seed makes the clients' choices.
 	Seed uint64
 	// Timeout bounds each operation; 0: only the end of the run does.
@@ -190,6 +192,11 @@ func (w *worker) run(ctx context.Context, begin time.Time) {
 		start := time.Now()
 		if !start.Before(over) {
 			return
+		}
+		select {
+		case <-w.Stop:
+			return
+		default:
 		}
 		err := w.one(ctx)
 		end := time.Now()

@@ -45,6 +45,7 @@ func (r *Records) WriteMarkdown(w io.Writer) error {
 		{len(r.Changing), func(b *strings.Builder) { changing(b, r.Changing) }},
 		{len(r.Sustained), r.sustained},
 		{len(r.Starts), func(b *strings.Builder) { starts(b, r.Starts) }},
+		{len(r.Replacements), func(b *strings.Builder) { replacements(b, r.Replacements) }},
 		{len(r.Chaos), func(b *strings.Builder) { campaigns(b, r.Chaos) }},
 	} {
 		if t.records > 0 {

@@ -22,6 +22,7 @@ const (
 	KindStart       = "start"
 	KindConnections = "connections"
 	KindIdle        = "idle"
+	KindReplacement = "replacement"
 	KindSummary     = "summary" // derived: not read again
 )
 
@@ -291,6 +292,45 @@ type Return struct {
 	Busy Phase `json:"busy"`
 }
 
+// Replacement is one member whose place another node takes, which has nothing at
+// first, in a cluster of three. Times are in seconds.
+type Replacement struct {
+	Kind    string `json:"kind"`
+	Target  string `json:"target"`
+	Version string `json:"version"`
+	Cell
+	// Rate is how many MiB of records a second the new node may take over; 0: no
+	// limit, -1: the replica's own.
+	Rate  int `json:"rate_mib"`
+	Round int `json:"round"`
+	Turn  int `json:"turn"`
+	// Deciding is how long it took to have the change decided, and Installing
+	// from then until the new configuration was installed.
+	Deciding   float64 `json:"deciding_s"`
+	Installing float64 `json:"installing_s"`
+	// What the new node has taken over: records, and bytes of keys and values.
+	MovedKeys int64 `json:"moved_keys"`
+	Moved     int64 `json:"moved_bytes"`
+	// Processor time of the new node, and of the others, until then.
+	CPUNew float64 `json:"cpu_new_s"`
+	CPUOld float64 `json:"cpu_old_s"`
+	// What clients saw before, until it was installed, and after.
+	Before Phase `json:"before"`
+	During Phase `json:"during"`
+	After  Phase `json:"after"`
+	// Series is their throughput over time, and Began and Ended are the times at
+	// which the change was asked for, and installed.
+	Series []Point `json:"series,omitempty"`
+	Began  float64 `json:"began_s"`
+	Ended  float64 `json:"ended_s"`
+}
+
+// Point is the throughput in a short time that ends at At seconds.
+type Point struct {
+	At        float64 `json:"at_s"`
+	PerSecond float64 `json:"ops_per_s"`
+}
+
 // Chaos is one campaign of killing and stopping replicas.
 type Chaos struct {
 	Kind     string  `json:"kind"`
@@ -344,11 +384,12 @@ type Records struct {
 	Connections  []Connections
 	Idle         []Idle
 	Chaos        []Chaos
+	Replacements []Replacement
 }
 
 // Empty reports whether nothing was measured.
 func (r *Records) Empty() bool {
-	return len(r.Runs)+len(r.Gaps)+len(r.Silences)+len(r.Changing)+len(r.Sustained)+len(r.Starts)+len(r.Connections)+len(r.Idle)+len(r.Chaos) == 0
+	return len(r.Runs)+len(r.Gaps)+len(r.Silences)+len(r.Changing)+len(r.Sustained)+len(r.Starts)+len(r.Connections)+len(r.Idle)+len(r.Chaos)+len(r.Replacements) == 0
 }
 
 // Read adds the records of a file to those of r. It skips lines that don't
@@ -389,6 +430,8 @@ func (r *Records) add(line []byte) error {
 		return decode(line, &r.Sustained)
 	case KindChaos:
 		return decode(line, &r.Chaos)
+	case KindReplacement:
+		return decode(line, &r.Replacements)
 	case KindSilence:
 		return decode(line, &r.Silences)
 	case KindChanging:

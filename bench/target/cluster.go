@@ -34,6 +34,8 @@ type ClusterConfig struct {
 	// listen, and returns those at which the others and the clients find them:
 	// those of something that stands between them.
 	Reach func(listen []string) ([]string, error)
+	// Flags are given to every member's process as well.
+	Flags []string
 }
 
 // Cluster is a cluster of atoll's replicas on loopback whose members are
@@ -245,7 +247,7 @@ func (c *Cluster) Join(ctx context.Context, admin *client.Client) (int, error) {
 // command is the command line of a member.
 func (c *Cluster) command(i int, words ...string) *exec.Cmd {
 	words = append(words, "--data-dir", c.Folder(i), "--listen", c.Listen[i], "--metrics", "127.0.0.1:0", "--output", "json")
-	cmd := exec.Command(c.cfg.Program, words...)
+	cmd := exec.Command(c.cfg.Program, append(words, c.cfg.Flags...)...)
 	cmd.Env = plainEnvironment()
 	return cmd
 }
@@ -275,6 +277,16 @@ func (c *Cluster) Nodes() []*Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.latest), func(p *Process) bool { return p == nil })
+}
+
+// Discard kills a member for good and removes its files.
+func (c *Cluster) Discard(i int) error {
+	c.mu.Lock()
+	p := c.latest[i]
+	c.latest[i] = nil
+	c.mu.Unlock()
+	p.Kill()
+	return os.RemoveAll(p.Dir)
 }
 
 // Stop kills all members.
