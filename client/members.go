@@ -144,9 +144,10 @@ func (p Progress) Merging() []MemberStatus {
 }
 
 // Progress asks the members how far the step to a new configuration has come. It
-// waits for those that don't answer at most half a second.
+// waits for a read quorum of the installed one 1.5 s at most, and for those that
+// don't answer half a second.
 func (c *Client) Progress(ctx context.Context) (Progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, refreshWait)
+	ctx, cancel := context.WithTimeout(ctx, refreshWait+progressWait)
 	defer cancel()
 	e, err := c.scope(ctx)
 	if err != nil {

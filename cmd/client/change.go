@@ -153,9 +153,13 @@ func await(ctx context.Context, w io.Writer, conn *client.Client, index quorum.C
 	})
 }
 
-// mergeText has a line for each new member.
+// mergeText has a line for each new member, and for each configuration that lacks a
+// quorum.
 func mergeText(p client.Progress) string {
 	var b strings.Builder
+	for _, w := range p.Wants() {
+		fmt.Fprintf(&b, "waiting: %v\n", w)
+	}
 	for _, m := range p.Merging() {
 		if m.Status == nil {
 			fmt.Fprintf(&b, "%s: silent\n", m.Label())
@@ -164,12 +168,16 @@ func mergeText(p client.Progress) string {
 		merge := m.Status.Merge
 		switch {
 		case merge.Index != p.Active[1].Index():
-			fmt.Fprintf(&b, "%s: has not begun\n", m.Label())
+			fmt.Fprintf(&b, "%s: has not begun", m.Label())
 		case merge.Done:
-			fmt.Fprintf(&b, "%s: has all, %d keys, %s\n", m.Label(), merge.Keys, cli.Bytes(merge.Bytes))
+			fmt.Fprintf(&b, "%s: has all, %d keys, %s", m.Label(), merge.Keys, cli.Bytes(merge.Bytes))
 		default:
-			fmt.Fprintf(&b, "%s: %d keys, %s so far\n", m.Label(), merge.Keys, cli.Bytes(merge.Bytes))
+			fmt.Fprintf(&b, "%s: %d keys, %s so far", m.Label(), merge.Keys, cli.Bytes(merge.Bytes))
 		}
+		if trouble := m.Status.Trouble; trouble != "" {
+			fmt.Fprintf(&b, "; takes no writes: %s", trouble)
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }

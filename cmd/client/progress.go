@@ -51,9 +51,11 @@ admin's context, admin.json.`,
 type progressObject struct {
 	// Active are the configurations whose quorums operations need, the installed one
 	// first.
-	Active  []cli.ConfigObject `json:"active"`
-	Merging []mergingObject    `json:"merging"`
-	Pending []pendingObject    `json:"pending"`
+	Active []cli.ConfigObject `json:"active"`
+	// Waiting are those of them that lack a quorum.
+	Waiting []cli.WantObject `json:"waiting_for"`
+	Merging []mergingObject  `json:"merging"`
+	Pending []pendingObject  `json:"pending"`
 }
 
 type mergingObject struct {
@@ -63,6 +65,8 @@ type mergingObject struct {
 	Keys  int64  `json:"keys"`
 	Bytes int64  `json:"bytes"`
 	Done  bool   `json:"done"`
+	// Trouble is what keeps the node from taking writes.
+	Trouble string `json:"trouble,omitempty"`
 }
 
 type pendingObject struct {
@@ -99,14 +103,14 @@ func printProgress(c *urfave.Context, conn *client.Client, p client.Progress, pe
 }
 
 func progressJSON(p client.Progress, pending *reconfig.Report) progressObject {
-	o := progressObject{Merging: []mergingObject{}, Pending: []pendingObject{}}
+	o := progressObject{Waiting: cli.WantsOf(p.Wants()), Merging: []mergingObject{}, Pending: []pendingObject{}}
 	for _, a := range p.Active {
 		o.Active = append(o.Active, cli.ConfigOf(a))
 	}
 	for _, m := range p.Merging() {
 		x := mergingObject{ID: string(m.ID), Name: m.Name, State: "silent"}
 		if m.Status != nil {
-			x.State = "up"
+			x.State, x.Trouble = "up", m.Status.Trouble
 			if merge := m.Status.Merge; merge.Index == p.Active[1].Index() {
 				x.Keys, x.Bytes, x.Done = merge.Keys, merge.Bytes, merge.Done
 			}

@@ -22,10 +22,12 @@ type statusObject struct {
 	Members []memberObject `json:"members"`
 	// Standby are nodes that no active configuration names.
 	Standby []memberObject `json:"standby"`
-	// Steps are the configurations whose quorums operations need: one, or more
+	// Active are the configurations whose quorums operations need: one, or more
 	// while the step to another one is under way.
-	Active        []uint64 `json:"active"`
-	Disagreements []string `json:"disagreements"`
+	Active []uint64 `json:"active"`
+	// Waiting are those of them that lack a quorum.
+	Waiting       []WantObject `json:"waiting_for"`
+	Disagreements []string     `json:"disagreements"`
 }
 
 // ConfigObject is a configuration in JSON.
@@ -127,6 +129,9 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 	}
 	if len(s.Active) > 1 {
 		pairs = append(pairs, "under way", fmt.Sprintf("the step from configuration %d to %d", s.Active[0].Index(), s.Configuration.Index()))
+	}
+	for _, want := range s.Wants() {
+		pairs = append(pairs, "WAITING", want.String())
 	}
 	if err := Pairs(w, pairs...); err != nil {
 		return err
@@ -251,6 +256,7 @@ func statusJSON(s client.Status) statusObject {
 		Live:          liveOf(s),
 		Members:       membersJSON(s.Members, s.Configuration.Index()),
 		Standby:       membersJSON(s.Standby, s.Configuration.Index()),
+		Waiting:       WantsOf(s.Wants()),
 		Disagreements: append([]string{}, s.Disagreements...),
 	}
 	for _, c := range s.Active {
@@ -284,19 +290,53 @@ func membersJSON(members []client.MemberStatus, newest quorum.ConfigIndex) []mem
 	return all
 }
 
-// liveOf counts the members that answered. Those in trouble count for reads
-// only.
+// liveOf counts the members that answered. Reads and writes need quorums of every
+// active configuration.
 func liveOf(s client.Status) liveObject {
-	var up, ready quorum.Set
+	live := liveObject{Reads: true, Writes: true}
 	for _, m := range s.Members {
-		if i, ok := s.Configuration.Place(m.ID); ok && m.Status != nil {
-			up = up.Add(i)
-			if m.Status.Trouble == "" {
-				ready = ready.Add(i)
-			}
+		if m.Status != nil {
+			live.Members++
 		}
 	}
-	return liveObject{Members: up.Len(), Reads: s.Configuration.IsRead(up), Writes: s.Configuration.IsWrite(ready)}
+	for _, w := range s.Wants() {
+		live.Reads, live.Writes = live.Reads && !w.Reads, live.Writes && !w.Writes
+	}
+	return live
+}
+
+// WantObject is a configuration that lacks a quorum, in JSON.
+type WantObject struct {
+	Config uint64 `json:"config_index"`
+	// Lacks are the kinds of quorum that it hasn't got: "reads", "writes".
+	Lacks []string `json:"lacks"`
+	// Silent are ids of members that don't answer, Troubled of those that take no
+	// writes.
+	Silent   []string `json:"silent"`
+	Troubled []string `json:"troubled"`
+}
+
+// WantsOf are configurations that lack a quorum, as JSON has them.
+func WantsOf(wants []client.Want) []WantObject {
+	all := []WantObject{}
+	ids := func(members []client.MemberStatus) []string {
+		texts := []string{}
+		for _, m := range members {
+			texts = append(texts, string(m.ID))
+		}
+		return texts
+	}
+	for _, w := range wants {
+		var lacks []string
+		if w.Reads {
+			lacks = append(lacks, "reads")
+		}
+		if w.Writes {
+			lacks = append(lacks, "writes")
+		}
+		all = append(all, WantObject{uint64(w.Configuration.Index()), lacks, ids(w.Silent), ids(w.Troubled)})
+	}
+	return all
 }
 
 func works(b bool) string {
