@@ -37,6 +37,8 @@ const (
 	refreshMost  = 5 * time.Second
 	// refreshPatience is how long it waits for the answers.
 	refreshPatience = time.Second
+	// farewell is how long Close waits for nodes to have taken what they were told.
+	farewell = 250 * time.Millisecond
 	// maxSearched is at how many addresses it looks for the cluster at a time, and
 	// maxRemembered how many nodes it remembers that aren't members.
 	maxSearched   = 256
@@ -104,6 +106,7 @@ type Client struct {
 	runtime   *live.Runtime
 	transport *transport.Transport
 	closed    atomic.Bool
+	told      atomic.Bool         // something was sent that nobody answers
 	large     *semaphore.Weighted // of maxLargeBytes
 	asking    sync.WaitGroup      // for descriptions of the cluster
 	cluster   atomic.Pointer[replica.Description]
@@ -177,16 +180,43 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Close ends all operations, with ErrClosed, and all connections.
+// Close ends all operations, with ErrClosed, and all connections. If it has told
+// nodes something that they don't answer, which is that a write has ended, it waits
+// until that has come, a quarter of a second at most.
 func (c *Client) Close() error {
 	if c.closed.Swap(true) {
 		return ErrClosed
 	}
 	c.ended(ErrClosed)
+	c.takeLeave()
 	c.runtime.Stop()
 	err := c.transport.Close()
 	c.asking.Wait()
 	return err
+}
+
+// takeLeave waits until all nodes have taken what they were told, by a question
+// behind it: with the connection would go what is still on its way, and what waits
+// in the node. A later read of what was written may hang on it: where a write needs
+// more members than a read, it can't be written back once one of them is dead.
+func (c *Client) takeLeave() {
+	if !c.told.Load() {
+		return
+	}
+	nodes := slices.DeleteFunc(c.nodes(), func(id quorum.NodeID) bool { return !c.transport.Connected(id) })
+	if len(nodes) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farewell)
+	defer cancel()
+	answered := make(map[quorum.NodeID]bool)
+	err := c.runtime.Scope(ctx).Ask(nodes, &replica.Describe{}, func(_ env.Conversation, from quorum.NodeID, _ env.Message) bool {
+		answered[from] = true
+		return len(answered) == len(nodes)
+	})
+	if err != nil {
+		c.cfg.Log.Debug("some nodes may not have heard that writes have ended", "err", err)
+	}
 }
 
 // MaxValue is the size of the largest value that the cluster takes, in bytes.
@@ -363,6 +393,9 @@ func (c *Client) name(id quorum.NodeID) string { return c.member(id).Name }
 type network Client
 
 func (n *network) Send(to quorum.NodeID, conversation uint64, m env.Message) error {
+	if conversation == 0 && !n.told.Load() {
+		n.told.Store(true)
+	}
 	return n.transport.Send(to, conversation, m)
 }
 

@@ -153,7 +153,7 @@ func running(names ...string) string {
 
 // ofNode reports whether a stack is that of a task of a node, or of the client itself.
 func ofNode(stack string) bool {
-	for _, name := range []string{"atoll/repair.Tasks", "atoll/rambo.Tasks", "atoll/rambo.upgrade", "atoll/rambo.merger", "atoll/join.Tasks", "atoll/replica.(*Node)", "client.(*Client).refresh"} {
+	for _, name := range []string{"atoll/repair.Tasks", "atoll/rambo.Tasks", "atoll/rambo.upgrade", "atoll/rambo.merger", "atoll/join.Tasks", "atoll/replica.(*Node)", "client.(*Client).refresh", "client.(*Client).search"} {
 		if strings.Contains(stack, name) {
 			return true
 		}
