@@ -301,15 +301,15 @@ func TestToleranceText(t *testing.T) {
 		{"majority", 1, "reads: any 0 of 1; writes: any 0 of 1"},
 		{"majority", 3, "reads: any 1 of 3; writes: any 1 of 3"},
 		{"majority", 4, "reads: any 1 of 4; writes: any 1 of 4"},
-		{"get=1,put=3", 3, "reads: any 2 of 3; writes: any 0 of 3"},
+		{"get=1,put=3", 3, "reads of confirmed values: any 2 of 3; writes: any 0 of 3"},
 		{"weights=a:3,b:1,c:1", 3, "reads: any 0 of 3, at best 2 (stopped by a); writes: any 0 of 3, at best 2 (stopped by a)"},
 		{"weights=a:1,b:1,c:1", 3, "reads: any 1 of 3; writes: any 1 of 3"},
 		{"weights=a:1,b:0", 2, "reads: any 0 of 2, at best 1 (stopped by a); writes: any 0 of 2, at best 1 (stopped by a)"},
-		{"grid=2x2", 4, "reads: any 1 of 4, at best 2 (stopped by a+c, a+d, b+c, b+d); writes: any 1 of 4, at best 2 (stopped by a+b, a+d, b+c, c+d)"},
-		{"grid=2x3", 6, "reads: any 1 of 6, at best 3 (stopped by a+d, a+e, a+f, b+d, b+e, b+f and 3 other sets); " +
+		{"grid=2x2", 4, "reads of confirmed values: any 1 of 4, at best 2 (stopped by a+c, a+d, b+c, b+d); writes: any 1 of 4, at best 2 (stopped by a+b, a+d, b+c, c+d)"},
+		{"grid=2x3", 6, "reads of confirmed values: any 1 of 6, at best 3 (stopped by a+d, a+e, a+f, b+d, b+e, b+f and 3 other sets); " +
 			"writes: any 2 of 6, at best 4 (stopped by a+b+c, a+b+f, a+c+e, a+e+f, b+c+d, b+d+f and 2 other sets)"},
 		{"grid=1x3", 3, "reads: any 0 of 3; writes: any 2 of 3"},
-		{"grid=3x6", 18, "reads: any 2 of 18, at best 12 (stopped by any of more than 128 sets); writes: any 5 of 18, at best 15 (stopped by any of more than 128 sets)"},
+		{"grid=3x6", 18, "reads of confirmed values: any 2 of 18, at best 12 (stopped by any of more than 128 sets); writes: any 5 of 18, at best 15 (stopped by any of more than 128 sets)"},
 	} {
 		s, err := quorum.ParseSystem(test.system)
 		if err != nil {
@@ -333,6 +333,7 @@ func TestToleranceJSON(t *testing.T) {
 		want   string
 	}{
 		{quorum.System{}, `{"members":3,"reads":{"any":1,"best":1},"writes":{"any":1,"best":1}}`},
+		{quorum.System{Kind: quorum.Threshold, Get: 1, Put: 3}, `{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0},"confirmed_reads":true}`},
 		{weighted(members, 3, 1, 1), `{"members":3,"reads":{"any":0,"best":2,"blocking":[["a"]]},"writes":{"any":0,"best":2,"blocking":[["a"]]}}`},
 	} {
 		got, err := json.Marshal(newConfiguration(t, members, test.system).Tolerance())

@@ -15,12 +15,18 @@ const MaxBlocking = 128
 // textBlocking is how many of them a text for people names.
 const textBlocking = 6
 
-// Tolerance is which deaths of members a configuration survives, reads and
-// writes apart. It is computed from the quorum system, whoever is alive now.
+// Tolerance is after which deaths of members a configuration has a read quorum,
+// and after which a write quorum. It is computed from the quorum system, whoever is
+// alive now.
 type Tolerance struct {
 	Members int    `json:"members"`
 	Reads   Deaths `json:"reads"`
 	Writes  Deaths `json:"writes"`
+	// ConfirmedReads: there are deaths after which only a read quorum is left, as in
+	// get=1,put=3. Then those reads go on that needn't write back what they find: of
+	// values that a node that answers knows as confirmed, which it doesn't any more
+	// after a restart.
+	ConfirmedReads bool `json:"confirmed_reads,omitempty"`
 }
 
 // Deaths says after which deaths quorums of one kind are left.
@@ -48,7 +54,7 @@ type Deaths struct {
 // Tolerance computes what c tolerates.
 func (c *Configuration) Tolerance() Tolerance {
 	n := len(c.members)
-	t := Tolerance{Members: n}
+	t := Tolerance{Members: n, ConfirmedReads: !c.ReadsAreWrites()}
 	switch c.system.Kind {
 	case Weighted:
 		t.Reads = c.weightDeaths()
@@ -169,14 +175,18 @@ func (c *Configuration) name(sets []Set) [][]NodeID {
 //
 //	reads: any 1 of 3; writes: any 1 of 3
 //	reads: any 0 of 3, at best 2 (stopped by a); writes: any 0 of 3, at best 2 (stopped by a)
-//	reads: any 1 of 4, at best 2 (stopped by a+c, a+d, b+c, b+d); writes: …
+//	reads of confirmed values: any 2 of 3; writes: any 0 of 3
 func (t Tolerance) String() string {
 	return t.Text(func(id NodeID) string { return string(id) })
 }
 
 // Text is String with the names that name gives to the members.
 func (t Tolerance) Text(name func(NodeID) string) string {
-	return "reads: " + t.Reads.text(t.Members, name) + "; writes: " + t.Writes.text(t.Members, name)
+	reads := "reads: "
+	if t.ConfirmedReads {
+		reads = "reads of confirmed values: "
+	}
+	return reads + t.Reads.text(t.Members, name) + "; writes: " + t.Writes.text(t.Members, name)
 }
 
 func (d Deaths) text(members int, name func(NodeID) string) string {

@@ -193,7 +193,7 @@ func checkShape(t failer, members []quorum.NodeID, s quorum.System) {
 	if got, want := c.ReadsAreWrites(), twin.readsAreWrites(); got != want {
 		t.Fatalf("%v: ReadsAreWrites() = %v, want %v", c, got, want)
 	}
-	want := quorum.Tolerance{Members: len(members), Reads: twin.deaths(twin.read), Writes: twin.deaths(twin.write)}
+	want := quorum.Tolerance{Members: len(members), Reads: twin.deaths(twin.read), Writes: twin.deaths(twin.write), ConfirmedReads: !twin.readsAreWrites()}
 	if got := c.Tolerance(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("%v: tolerates\n%+v, want\n%+v", c, got, want)
 	}
@@ -295,19 +295,22 @@ func TestToleranceOfMany(t *testing.T) {
 		system         quorum.System
 		reads, writes  [2]int // any, best
 		readsO, writeO bool   // omitted
+		confirmed      bool
 	}{
-		{quorum.System{}, [2]int{127, 127}, [2]int{127, 127}, false, false},
-		{quorum.System{Kind: quorum.Threshold, Get: 1, Put: 256}, [2]int{255, 255}, [2]int{0, 0}, false, false},
-		{quorum.System{Kind: quorum.Grid, Rows: 16, Columns: 16}, [2]int{15, 240}, [2]int{15, 240}, true, true},
-		{quorum.System{Kind: quorum.Grid, Rows: 1, Columns: 256}, [2]int{0, 0}, [2]int{255, 255}, false, false},
-		{quorum.System{Kind: quorum.Grid, Rows: 2, Columns: 128}, [2]int{1, 128}, [2]int{127, 254}, true, true},
-		{weighted(ids, equal...), [2]int{127, 127}, [2]int{127, 127}, false, false},
-		{weighted(ids, rising...), [2]int{74, 181}, [2]int{74, 181}, true, true},
+		{quorum.System{}, [2]int{127, 127}, [2]int{127, 127}, false, false, false},
+		{quorum.System{Kind: quorum.Threshold, Get: 1, Put: 256}, [2]int{255, 255}, [2]int{0, 0}, false, false, true},
+		{quorum.System{Kind: quorum.Grid, Rows: 16, Columns: 16}, [2]int{15, 240}, [2]int{15, 240}, true, true, true},
+		{quorum.System{Kind: quorum.Grid, Rows: 1, Columns: 256}, [2]int{0, 0}, [2]int{255, 255}, false, false, false},
+		{quorum.System{Kind: quorum.Grid, Rows: 2, Columns: 128}, [2]int{1, 128}, [2]int{127, 254}, true, true, true},
+		{weighted(ids, equal...), [2]int{127, 127}, [2]int{127, 127}, false, false, false},
+		{weighted(ids, rising...), [2]int{74, 181}, [2]int{74, 181}, true, true, false},
 	} {
 		got := newConfiguration(t, ids, test.system).Tolerance()
 		want := quorum.Tolerance{Members: 256,
 			Reads:  quorum.Deaths{Any: test.reads[0], Best: test.reads[1], Omitted: test.readsO},
 			Writes: quorum.Deaths{Any: test.writes[0], Best: test.writes[1], Omitted: test.writeO},
+
+			ConfirmedReads: test.confirmed,
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%.40v: tolerates\n%+v, want\n%+v", test.system, got, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"atoll/client"
 	"atoll/internal/identity"
@@ -16,7 +17,16 @@ func TestAllReplicasAreReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	cs := startCluster(t, dir, 3, "majority")
 	c := openClient(t, dir)
-	admin := openAdmin(t, dir)
+	cfg, err := client.LoadContext(filepath.Join(dir, identity.FileAdmin))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Timeout = time.Minute
+	admin, err := client.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l := startLoad(ctx, c, 16)
@@ -38,10 +48,11 @@ func TestAllReplicasAreReplaced(t *testing.T) {
 		l.reach(t, l.total.Load()+200)
 	}
 	cancel()
-	l.ended(t)
-	cfg, err := client.LoadContext(filepath.Join(dir, identity.FileContext))
-	if err != nil {
-		t.Fatal(err)
+	l.workers.Wait()
+	for k, err := range l.failures {
+		if err != nil {
+			t.Errorf("the writer of %s failed: %v", loadKey(k), err)
+		}
 	}
 	cfg.Endpoints = cs.all[3].serving.Addresses
 	late, err := client.Open(t.Context(), cfg)

@@ -125,7 +125,7 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 		"cluster", string(s.Cluster),
 		"configuration", fmt.Sprintf("%d: %v of %s", s.Configuration.Index(), s.Configuration.System(), plural(int64(len(s.Configuration.Members())), "member")),
 		"tolerates deaths", tolerance,
-		"now", fmt.Sprintf("%d of %s; reads %s, writes %s", live.Members, answering(len(s.Members)), works(live.Reads), works(live.Writes)),
+		"now", fmt.Sprintf("%d of %s; %s", live.Members, answering(len(s.Members)), live),
 	}
 	if len(s.Active) > 1 {
 		pairs = append(pairs, "under way", fmt.Sprintf("the step from configuration %d to %d", s.Active[0].Index(), s.Configuration.Index()))
@@ -291,7 +291,7 @@ func membersJSON(members []client.MemberStatus, newest quorum.ConfigIndex) []mem
 }
 
 // liveOf counts the members that answered. Reads and writes need quorums of every
-// active configuration.
+// active configuration; writes need read quorums, too.
 func liveOf(s client.Status) liveObject {
 	live := liveObject{Reads: true, Writes: true}
 	for _, m := range s.Members {
@@ -300,7 +300,7 @@ func liveOf(s client.Status) liveObject {
 		}
 	}
 	for _, w := range s.Wants() {
-		live.Reads, live.Writes = live.Reads && !w.Reads, live.Writes && !w.Writes
+		live.Reads, live.Writes = live.Reads && !w.Reads, live.Writes && !w.Reads && !w.Writes
 	}
 	return live
 }
@@ -339,11 +339,15 @@ func WantsOf(wants []client.Want) []WantObject {
 	return all
 }
 
-func works(b bool) string {
-	if b {
-		return "work"
+// String says what works, for people.
+func (l liveObject) String() string {
+	switch {
+	case l.Reads && l.Writes:
+		return "reads work, writes work"
+	case l.Reads:
+		return "reads work that needn't write back, writes have NO QUORUM"
 	}
-	return "have NO QUORUM"
+	return "reads and writes have NO QUORUM"
 }
 
 func orDash(s string) string {

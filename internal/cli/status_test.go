@@ -43,8 +43,8 @@ func TestPrintStatusTable(t *testing.T) {
 	}
 	const want = `cluster           c1
 configuration     0: get=1,put=3 of 3 members
-tolerates deaths  reads: any 2 of 3; writes: any 0 of 3
-now               2 of 3 members answer; reads work, writes have NO QUORUM
+tolerates deaths  reads of confirmed values: any 2 of 3; writes: any 0 of 3
+now               2 of 3 members answer; reads work that needn't write back, writes have NO QUORUM
 WAITING           configuration 0 has no quorum for writes; silent: b
 
 NAME  ADDRESS         STATE   ROLE    CONFIG  PID  UPTIME  KEYS  DELETED  DISK
@@ -68,7 +68,7 @@ func TestPrintStatusJSON(t *testing.T) {
 	const node = `"node":{"version":"v1","pid":42,"uptime_s":90,"config_index":0,"role":"member","fenced":false,"config_lag":0,"keys":3,"tombstones":1,"bytes":5242880,"journal_appended":7,"journal_durable":6,"journal_lag":1,"repair":{"passes":0,"keys_compared":0,"records_merged":0,"bytes_merged":0,"records_examined":0,"records_healed":0,"records_damaged":0},` +
 		`"certificate_end":"2100-01-01T00:00:00Z"}`
 	const want = `{"cluster":"c1",` +
-		`"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0}}},` +
+		`"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0},"confirmed_reads":true}},` +
 		`"live":{"members":2,"reads":true,"writes":false},"members":[` +
 		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up",` + node + `},` +
 		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent","silence":"no answer"},` +
@@ -118,7 +118,7 @@ func TestPrintStatusOfTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"3 of 3 members answer; reads work, writes have NO QUORUM",
+		"3 of 3 members answer; reads work that needn't write back, writes have NO QUORUM",
 		"127.0.0.1:7401  NOT READY  unknown  0 ",
 		"\n\nb takes no writes: no space: 1 byte is free\n",
 		"b: 1 damaged record, on which it abstains",
@@ -173,7 +173,7 @@ func TestPrintStatusOfAChange(t *testing.T) {
 	for _, want := range []string{"the step from configuration 0 to 1\n", "member   1, fenced ", "up      removed  0 ", "DISAGREEMENT: b thinks otherwise\n",
 		"a takes over what it lacks for configuration 1: 1 record, 0 B so far\n",
 		// The new configuration has all quorums: it isn't the only one that matters.
-		"reads work, writes have NO QUORUM\n", "WAITING           configuration 0 has no quorum for writes; silent: b\n"} {
+		"reads work that needn't write back, writes have NO QUORUM\n", "WAITING           configuration 0 has no quorum for writes; silent: b\n"} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q isn't in\n%s", want, table.String())
 		}
@@ -205,7 +205,7 @@ b     n2  127.0.0.1:7401  silent
 n3    n3  [::1]:7402      member
 d     n4  h:1             standby
 `
-	const want = `{"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0}}},"members":[` +
+	const want = `{"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0},"confirmed_reads":true}},"members":[` +
 		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up","role":"member"},` +
 		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent"},` +
 		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up","role":"member"}],` +
