@@ -67,12 +67,7 @@ func TestAFailingSyncEndsTheProcess(t *testing.T) {
 	}
 	l.reach(t, l.total.Load()+300)
 	cancel()
-	l.workers.Wait()
-	for k, err := range l.failures {
-		if err != nil {
-			t.Errorf("the writer of %s failed: %v", loadKey(k), err)
-		}
-	}
+	l.ended(t)
 	cs.stop()
 	startCluster(t, dir, 3, "majority")
 	l.check(t, openClient(t, dir))

@@ -125,6 +125,11 @@ func memberFolders(dir string, cluster identity.ClusterFile) ([]string, error) {
 // join makes a new node in dir, on loopback, and starts it. Its name is the next
 // that is free.
 func (cs *children) join(ctx context.Context, dir string, maxValue int) (*child, error) {
+	return cs.joinAt(ctx, dir, filepath.Join(dir, memberName(len(cs.all))), maxValue)
+}
+
+// joinAt is join with any folder for the node.
+func (cs *children) joinAt(ctx context.Context, dir, folder string, maxValue int) (*child, error) {
 	ca, err := identity.LoadCA(filepath.Join(dir, "ca"))
 	if err != nil {
 		return nil, err
@@ -141,7 +146,6 @@ func (cs *children) join(ctx context.Context, dir string, maxValue int) (*child,
 	if err := freePorts(ports); err != nil {
 		return nil, err
 	}
-	folder := filepath.Join(dir, request.Name)
 	listen := loopbackMembers(ports)[0].Address
 	if err := identity.CreateMember(folder, identity.JoinSpec{Ticket: ticket, Listen: []string{listen}, Prepare: prepareStore}); err != nil {
 		return nil, err

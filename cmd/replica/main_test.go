@@ -14,7 +14,13 @@ import (
 // start real processes, and those are this binary again.
 const beReplica = "ATOLL_TEST_BE_REPLICA"
 
+// beOperator makes it replace a member: the value is what operate takes.
+const beOperator = "ATOLL_TEST_BE_OPERATOR"
+
 func TestMain(m *testing.M) {
+	if how := os.Getenv(beOperator); how != "" {
+		operate(how)
+	}
 	if os.Getenv(beReplica) != "" {
 		failSyncs()
 		main()

@@ -90,8 +90,9 @@ const failFast = 700 * time.Millisecond
 // load is one writer for each key, which counts upwards as fast as it can.
 type load struct {
 	keys      int
-	attempted []int // by key: the largest number that a put was begun with
-	acked     []int // by key: the largest that a put returned nil for
+	attempted []int      // by key: the largest number that a put was begun with
+	acked     []int      // by key: the largest that a put returned nil for
+	last      []tags.Tag // by key: the tag of that one
 	workers   sync.WaitGroup
 	total     atomic.Int64
 	progress  chan struct{} // holds a token after another put was acked
@@ -99,10 +100,9 @@ type load struct {
 }
 
 func startLoad(ctx context.Context, c *client.Client, keys int) *load {
-	l := &load{keys: keys, attempted: make([]int, keys), acked: make([]int, keys), failures: make([]error, keys), progress: make(chan struct{}, 1)}
+	l := &load{keys: keys, attempted: make([]int, keys), acked: make([]int, keys), last: make([]tags.Tag, keys), failures: make([]error, keys), progress: make(chan struct{}, 1)}
 	for k := range keys {
 		l.workers.Go(func() {
-			var last tags.Tag
 			for n := 1; ctx.Err() == nil; n++ {
 				l.attempted[k] = n
 				tag, err := c.Put(ctx, loadKey(k), []byte(strconv.Itoa(n)))
@@ -112,12 +112,11 @@ func startLoad(ctx context.Context, c *client.Client, keys int) *load {
 					}
 					return
 				}
-				if !last.Less(tag) {
-					l.failures[k] = fmt.Errorf("the tag went back from %v to %v", last, tag)
+				if !l.last[k].Less(tag) {
+					l.failures[k] = fmt.Errorf("the tag went back from %v to %v", l.last[k], tag)
 					return
 				}
-				last = tag
-				l.acked[k] = n
+				l.last[k], l.acked[k] = tag, n
 				l.total.Add(1)
 				select {
 				case l.progress <- struct{}{}:
@@ -143,8 +142,19 @@ func (l *load) reach(t *testing.T, puts int64) {
 	}
 }
 
+// ended waits until the writers have ended, none of them with a failure.
+func (l *load) ended(t *testing.T) {
+	t.Helper()
+	l.workers.Wait()
+	for k, err := range l.failures {
+		if err != nil {
+			t.Errorf("the writer of %s failed: %v", loadKey(k), err)
+		}
+	}
+}
+
 // check reads every key: its value is one that was acked last, or one begun
-// after it whose outcome nobody knows.
+// after it whose outcome nobody knows, and its tag hasn't gone back.
 func (l *load) check(t *testing.T, c *client.Client) {
 	t.Helper()
 	for k := range l.keys {
@@ -158,6 +168,9 @@ func (l *load) check(t *testing.T, c *client.Client) {
 		got, err := strconv.Atoi(string(v.Bytes))
 		if err != nil || got < l.acked[k] || got > l.attempted[k] {
 			t.Errorf("%s = %q, want a number from %d (acked) to %d (begun)", loadKey(k), v.Bytes, l.acked[k], l.attempted[k])
+		}
+		if v.Tag.Less(l.last[k]) {
+			t.Errorf("the tag of %s went back from %v to %v", loadKey(k), l.last[k], v.Tag)
 		}
 	}
 }
@@ -198,12 +211,7 @@ func TestTheDeathOfOneReplicaFailsNobody(t *testing.T) {
 	}
 	l.reach(t, l.total.Load()+2000)
 	cancel()
-	l.workers.Wait()
-	for k, err := range l.failures {
-		if err != nil {
-			t.Errorf("the writer of %s failed: %v", loadKey(k), err)
-		}
-	}
+	l.ended(t)
 	l.check(t, c)
 }
 
@@ -230,12 +238,7 @@ func TestAReplicaThatIsStoppedFailsNobodyAndGoesOn(t *testing.T) {
 	}
 	l.reach(t, l.total.Load()+500)
 	cancel()
-	l.workers.Wait()
-	for k, err := range l.failures {
-		if err != nil {
-			t.Errorf("the writer of %s failed: %v", loadKey(k), err)
-		}
-	}
+	l.ended(t)
 	l.check(t, c)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"atoll/client"
 	"atoll/internal/identity"
@@ -17,16 +16,7 @@ func TestAllReplicasAreReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	cs := startCluster(t, dir, 3, "majority")
 	c := openClient(t, dir)
-	cfg, err := client.LoadContext(filepath.Join(dir, identity.FileAdmin))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Timeout = time.Minute
-	admin, err := client.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
+	admin := openAdmin(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l := startLoad(ctx, c, 16)
@@ -48,11 +38,10 @@ func TestAllReplicasAreReplaced(t *testing.T) {
 		l.reach(t, l.total.Load()+200)
 	}
 	cancel()
-	l.workers.Wait()
-	for k, err := range l.failures {
-		if err != nil {
-			t.Errorf("the writer of %s failed: %v", loadKey(k), err)
-		}
+	l.ended(t)
+	cfg, err := client.LoadContext(filepath.Join(dir, identity.FileContext))
+	if err != nil {
+		t.Fatal(err)
 	}
 	cfg.Endpoints = cs.all[3].serving.Addresses
 	late, err := client.Open(t.Context(), cfg)

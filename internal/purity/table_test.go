@@ -54,6 +54,7 @@ var folders = []folder{
 	}},
 	{path: "sim/scenario", pure: true, also: []string{"encoding/json", "io"}}, // scenario and plan files
 	{path: "internal/logtest", tests: true},
+	{path: "internal/smalldisk", tests: true},
 	{path: "internal/pulse"},
 	{path: "internal/udpproxy", tests: true},
 	{path: "internal/identity"},

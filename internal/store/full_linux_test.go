@@ -4,52 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"atoll/abd"
+	"atoll/internal/smalldisk"
 )
-
-// mountAt is the environment of a test that runs itself again in namespaces
-// of its own: where it is to mount a small file system.
-const mountAt = "ATOLL_TEST_MOUNT_AT"
-
-// smallDisk returns a folder that is a file system of the given size. It runs
-// the test again, in a child that may mount one: the parent gets false.
-func smallDisk(t *testing.T, size string) (dir string, child bool) {
-	t.Helper()
-	if dir := os.Getenv(mountAt); dir != "" {
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-			t.Skipf("no file system can be mounted here: %v", err)
-		}
-		return dir, true
-	}
-	c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=60s")
-	c.Env = append(os.Environ(), mountAt+"="+t.TempDir())
-	c.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
-	}
-	output, err := c.CombinedOutput()
-	switch exit := (*exec.ExitError)(nil); {
-	case errors.As(err, &exit):
-		t.Errorf("in a file system of %s: %v\n%s", size, err, output)
-	case err != nil:
-		t.Skipf("no namespace can be made here: %v", err)
-	case strings.Contains(string(output), "--- SKIP"):
-		t.Skipf("%s", output)
-	case !strings.Contains(string(output), "--- PASS"):
-		t.Errorf("the test didn't run in its child:\n%s", output)
-	}
-	return "", false
-}
 
 // eat writes a file until there is no space left.
 func eat(t *testing.T, path string) {
@@ -70,7 +32,7 @@ func eat(t *testing.T, path string) {
 // The real thing: somebody else fills the disk to the last byte while the
 // store has records that aren't in bbolt yet.
 func TestOnAFullDisk(t *testing.T) {
-	dir, child := smallDisk(t, "6m")
+	dir, child := smalldisk.Mount(t, "6m")
 	if !child {
 		return
 	}
