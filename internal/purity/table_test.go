@@ -48,6 +48,7 @@ var folders = []folder{
 	{path: "sim/history", pure: true, also: []string{
 		"bufio", "io", "text/tabwriter", // files of histories, and reports
 	}},
+	{path: "sim/succession", pure: true},
 	{path: "sim/schedule", pure: true, tests: true, also: []string{
 		"reflect", // the fields of rules, by name
 		"testing", "github.com/cockroachdb/datadriven",

@@ -215,7 +215,7 @@ func (r *run) toMinimal(asker *sim.Process, req env.Message) (quorum.Configurati
 		return nil, sim.NeedNothing
 	}
 	if cl.c.changing {
-		return cl.c.configurations.known.Active(), r.traits.Needs(req)
+		return cl.c.succession.Known().Active(), r.traits.Needs(req)
 	}
 	return cl.c.told.Configurations, r.traits.Needs(req)
 }

@@ -7,6 +7,7 @@ import (
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/sim"
+	"atoll/sim/succession"
 )
 
 // end lets every operation that is under way end, which the healing allows.
@@ -43,7 +44,7 @@ func (r *run) readBack() {
 	}
 	for _, c := range r.clusters {
 		now, told := c.now()
-		able := c.members(now, func(n *node) bool { return !n.p.Disk().Lost() && n.follows(now) })
+		able := c.able(now)
 		for _, q := range minimalReadQuorums(now, able, r.plan.Seed) {
 			if c.readThrough(now, told, q, able); r.failed {
 				return
@@ -85,12 +86,12 @@ func (c *cluster) readThrough(now *quorum.Configuration, told Cluster, q, able q
 			if anyDamaged(images, q, g) {
 				continue // it abstains on that key, so that q is no quorum for it
 			}
-			c.readOne(e, reader, g, c.list(now, q))
+			c.readOne(e, reader, g, succession.List(now, q))
 		}
 		return nil
 	})
 	if err := w.Wait(time.Duration(r.s.Bounds.Ends), s); err != nil {
-		r.violate("liveness", nil, "reading back through %s: %v", c.list(now, q), err)
+		r.violate("liveness", nil, "reading back through %s: %v", succession.List(now, q), err)
 	}
 }
 

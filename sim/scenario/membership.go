@@ -144,7 +144,7 @@ func (o *operator) run(e env.Env, proposer *reconfig.Proposer, p reconfig.Propos
 	for {
 		d, err := rambo.Recon(e, proposer, p)
 		if d.Configuration != nil {
-			o.c.decided(d.Configuration, string(o.p.ID()))
+			o.c.succession.Decided(d.Configuration, string(o.p.ID()))
 		}
 		if _, ended := errors.AsType[*env.Unfinished](err); ended || d.Configuration != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"atoll/quorum"
 	"atoll/sim"
 	"atoll/sim/history"
+	"atoll/sim/succession"
 	"atoll/tags"
 )
 
@@ -81,20 +82,20 @@ type arrival struct {
 
 // cluster is one cluster of the world.
 type cluster struct {
-	r              *run
-	number         int // from 0
-	told           Cluster
-	configuration  *quorum.Configuration
-	all            quorum.Set
-	nodes          []*node // by place in the configuration, and then those that are in none
-	byID           map[quorum.NodeID]*node
-	operators      []*process
-	clients        []*client
-	registers      []*register
-	pending        int
-	changing       bool // members change
-	configurations configurations
-	progress       time.Duration // when an operation ended last, or the first of those under way began
+	r             *run
+	number        int // from 0
+	told          Cluster
+	configuration *quorum.Configuration
+	all           quorum.Set
+	nodes         []*node // by place in the configuration, and then those that are in none
+	byID          map[quorum.NodeID]*node
+	operators     []*process
+	clients       []*client
+	registers     []*register
+	pending       int
+	changing      bool // members change, as succession watches
+	succession    *succession.Watch
+	progress      time.Duration // when an operation ended last, or the first of those under way began
 }
 
 // register is one key of a cluster.
@@ -120,8 +121,6 @@ type node struct {
 	x     *process
 	p     *sim.Process
 	queue []stored // that aren't durable yet
-	maps  []learning
-	known *quorum.Map // durably
 }
 
 // stored is a record that a node has stored.
@@ -353,6 +352,11 @@ func (r *run) violate(rule string, g *register, format string, args ...any) {
 func (r *run) result() Result {
 	r.figures.Events, r.figures.Messages = r.w.Events()
 	r.figures.Simulated = r.w.Now()
+	for _, c := range r.clusters {
+		if c.changing {
+			r.figures.Installed += c.succession.Installed()
+		}
+	}
 	return Result{
 		Hash:        r.w.Hash(),
 		Checkpoints: r.w.Checkpoints(),

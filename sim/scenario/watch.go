@@ -150,7 +150,9 @@ func (n *node) synced() {
 		n.nowDurable(n.queue[i])
 	}
 	n.queue = append(n.queue[:0], n.queue[i:]...)
-	n.mapsDurable(durable)
+	if n.c.changing {
+		n.c.succession.Durable(n.place, durable)
+	}
 }
 
 func (n *node) nowDurable(s stored) {
@@ -169,7 +171,7 @@ func (n *node) survived() {
 	n.queue = n.queue[:0]
 	r := n.c.r
 	if n.c.changing {
-		n.mapSurvived()
+		n.c.succession.Restarted(n.place, n.p.Disk())
 	}
 	if !r.traits.Tags {
 		return
