@@ -120,6 +120,7 @@ type caller struct {
 	asked  uint64 // calls of Nearest
 	joiner *caller
 	err    error // what f returned
+	memory memory
 
 	conversation
 }

@@ -120,6 +120,7 @@ func (c *caller) AskSome(first, spare []quorum.NodeID, req env.Message, each fun
 	v.turn++
 	v.open, v.done = true, false
 	v.each, v.req = each, req
+	c.asks(req)
 	clear(v.targets) // keep nothing alive
 	v.targets = v.targets[:0]
 	v.hedging, v.woken = false, false
@@ -193,6 +194,7 @@ func (c *caller) hear(from *Process, to env.Address, answer env.Message) {
 
 // pass calls each.
 func (c *caller) pass(from quorum.NodeID, answer env.Message) {
+	c.told(from, answer)
 	c.looking = true
 	done := c.each(&c.conversation, from, answer)
 	c.looking = false

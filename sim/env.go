@@ -44,6 +44,7 @@ func (c *caller) Sleep(d time.Duration) error {
 		c.arm(c.alarm)
 		c.park(aTime)
 	}
+	c.learns(0, c.ended)
 	return c.ended
 }
 
@@ -71,6 +72,7 @@ func (c *caller) Join() error {
 	}
 	if !c.joined {
 		c.joined = true
+		p.learns(c.memory.past+c.memory.heard, c.err)
 		for i, t := range p.tasks {
 			if t == c {
 				p.tasks = append(p.tasks[:i], p.tasks[i+1:]...)
@@ -115,6 +117,9 @@ func (c *caller) Receive(name env.Mailbox) ([]env.Envelope, error) {
 	}
 	got := m.queue
 	m.queue = nil
+	for _, e := range got {
+		c.receives(e)
+	}
 	return got, nil
 }
 

@@ -73,6 +73,8 @@ type Process struct {
 	committing bool
 	commits    uint64 // in all lives
 	stalled    bool
+	stepped    bool   // since state was taken
+	state      uint64 // of disk and stepper, see World.State
 }
 
 type mailbox struct {
@@ -154,7 +156,7 @@ func (p *Process) Restart() error {
 		p.kill()
 		return fmt.Errorf("sim: boot %s: %w", p.id, err)
 	}
-	p.stepper = stepper
+	p.stepper, p.stepped = stepper, true
 	p.commit() // what it has noted for the first time
 	p.w.back(p)
 	if t, ok := stepper.(Tasked); ok {
@@ -264,6 +266,7 @@ func (p *Process) step(from env.Address, m env.Message) {
 		p.fail(err)
 		return
 	}
+	p.stepped = true
 	p.disk.Cut()
 	for _, out := range outs {
 		if out.After > p.disk.durable {
@@ -329,6 +332,7 @@ func (p *Process) synced(commit uint64) {
 		p.failSync, p.disk.lying = false, true
 	}
 	p.disk.end()
+	p.stepped = true
 	if p.w.cfg.Observe != nil {
 		p.w.cfg.Observe(Observation{What: Synced, Process: p})
 	}

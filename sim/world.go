@@ -74,6 +74,9 @@ type Config struct {
 	// Trace, when set, is told what protocols trace.
 	Trace func(on *Process, e env.Event)
 
+	// Memory, when set, makes World.State possible.
+	Memory *Memory
+
 	Rules Rules
 }
 
@@ -151,12 +154,16 @@ func New(cfg Config) *World {
 	if cfg.Hedge == 0 {
 		cfg.Hedge = DefaultHedge
 	}
-	return &World{
+	w := &World{
 		cfg:   cfg,
 		byID:  make(map[quorum.NodeID]*Process),
 		hash:  mix(cfg.Seed),
 		types: make(map[reflect.Type]uint64),
 	}
+	if cfg.Memory != nil {
+		cfg.Memory.begin()
+	}
+	return w
 }
 
 // Now returns the time of the world.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +26,7 @@ func simulatorPage(t *testing.T) string {
 func TestPageNamesEverything(t *testing.T) {
 	page := simulatorPage(t)
 	l := everythingNamed()
-	for _, n := range append(append(l.Scenarios, l.Faults...), l.Mutants...) {
+	for _, n := range slices.Concat(l.Scenarios, l.Faults, l.Mutants, l.Scopes) {
 		if !strings.Contains(page, "| `"+n.Name+"` |") {
 			t.Errorf("docs/SIMULATOR.md has no row for %s", n.Name)
 		}

@@ -7,6 +7,7 @@ import (
 	urfave "github.com/urfave/cli/v2"
 
 	"atoll/internal/cli"
+	"atoll/sim/explore"
 	"atoll/sim/scenario"
 )
 
@@ -22,15 +23,17 @@ type listed struct {
 	Algorithms []named `json:"algorithms"`
 	Faults     []named `json:"faults"`
 	Mutants    []named `json:"mutants"`
+	Scopes     []named `json:"scopes"`
 }
 
 func list() *urfave.Command {
 	return cli.Command{
 		Name:    "list",
-		Purpose: "print what there is: scenarios, algorithms, faults, mutants",
+		Purpose: "print what there is: scenarios, algorithms, faults, mutants, scopes",
 		Details: `Scenarios are what sim run takes. Algorithms are what --algorithm and --compare
 take; faults are what the "kinds" of a scenario's faults and the decisions of a
-plan name; mutants are rules that --mutant breaks, to see the checks notice.`,
+plan name; mutants are rules that --mutant breaks, to see the checks notice.
+Scopes are what sim explore takes.`,
 		Examples: []string{"sim list", "sim list -o json"},
 		Flags:    []urfave.Flag{cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat)},
 		Run: func(c *urfave.Context) error {
@@ -57,6 +60,9 @@ func everythingNamed() listed {
 	for _, name := range scenario.RuleNames() {
 		l.Mutants = append(l.Mutants, named{name, scenario.RuleAbout(name)})
 	}
+	for _, s := range explore.Scopes() {
+		l.Scopes = append(l.Scopes, named{s.Name, s.About})
+	}
 	return l
 }
 
@@ -64,7 +70,7 @@ func (l listed) print(w io.Writer) error {
 	for i, part := range []struct {
 		head string
 		all  []named
-	}{{"SCENARIO", l.Scenarios}, {"ALGORITHM", l.Algorithms}, {"FAULT", l.Faults}, {"MUTANT", l.Mutants}} {
+	}{{"SCENARIO", l.Scenarios}, {"ALGORITHM", l.Algorithms}, {"FAULT", l.Faults}, {"MUTANT", l.Mutants}, {"SCOPE", l.Scopes}} {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}

@@ -2,10 +2,11 @@
 // every promise that they make.
 //
 //	sim run SCENARIO       run a scenario with many seeds
-//	sim list               what there is: scenarios, algorithms, faults, mutants
+//	sim list               what there is: scenarios, algorithms, faults, mutants, scopes
 //	sim show SCENARIO      print a scenario, or the plan that a seed draws
 //	sim replay PLAN        run a plan
 //	sim shrink SCENARIO    cut a run that breaks a promise to what it takes
+//	sim explore SCOPE      look at everything that can happen in a small scope
 //	sim check HISTORY      judge the history of any system
 //	sim version
 //
@@ -31,5 +32,5 @@ func main() { os.Exit(cli.Run(app(), os.Args)) }
 
 func app() *urfave.App {
 	return cli.App("sim", "run clusters in a simulated world, and check what they promise",
-		run(), list(), show(), replay(), shrink(), check(), cli.Version("sim"))
+		run(), list(), show(), replay(), shrink(), exploration(), check(), cli.Version("sim"))
 }

@@ -41,7 +41,7 @@ var folders = []folder{
 	{path: "sim/stat", pure: true},
 	{path: "sim", pure: true, coroutines: true, also: []string{
 		"bufio", "encoding/json", "io", "text/tabwriter", // scenarios and reports
-		"reflect",       // the type of a message
+		"reflect",       // the types of messages, and what there is in a world
 		"runtime/debug", // the stack of a caller that panicked
 		"github.com/anishathalye/porcupine",
 	}},
@@ -54,6 +54,7 @@ var folders = []folder{
 		"testing", "github.com/cockroachdb/datadriven",
 	}},
 	{path: "sim/scenario", pure: true, also: []string{"encoding/json", "io"}}, // scenario and plan files
+	{path: "sim/explore", pure: true},
 	{path: "internal/logtest", tests: true},
 	{path: "internal/smalldisk", tests: true},
 	{path: "internal/pulse"},

@@ -250,9 +250,12 @@ func (s Scenario) checkRules(a Algorithm) error {
 }
 
 // rules returns the mutants that a scenario names.
-func (s Scenario) rules() (Mutants, error) {
+func (s Scenario) rules() (Mutants, error) { return Break(s.Rules...) }
+
+// Break returns the mutants that lack the rules of these names.
+func Break(names ...string) (Mutants, error) {
 	var m Mutants
-	for _, name := range s.Rules {
+	for _, name := range names {
 		if err := m.violate(name); err != nil {
 			return m, err
 		}

@@ -85,6 +85,13 @@ func (w *Watch) KnownBy(node int) *quorum.Map { return w.nodes[node].known }
 // Installed returns how many configurations have taken over from another one.
 func (w *Watch) Installed() int { return w.installed }
 
+// Begins is told what a node durably knows from the beginning on.
+func (w *Watch) Begins(node int, m *quorum.Map) {
+	if m != nil {
+		w.learned(node, m)
+	}
+}
+
 // Cell is told that a node has stored a cell, up to a position in its journal.
 func (w *Watch) Cell(node int, name string, value []byte, at env.Position) {
 	switch m, err := rambo.MapOf(one{name, value}); {
@@ -292,4 +299,13 @@ func List(k *quorum.Configuration, s quorum.Set) string {
 
 func (w *Watch) broken(rule string, register int, format string, args ...any) {
 	w.cfg.Broken(rule, register, fmt.Sprintf(format, args...))
+}
+
+// Fenced returns the tags that a node held, by register, when it durably learned
+// of configuration k, and whether it has.
+func (w *Watch) Fenced(k, node int) (held []tags.Tag, fenced bool) {
+	if k >= len(w.fenced) {
+		return nil, false
+	}
+	return w.fenced[k][node], w.fenced[k][node] != nil
 }

@@ -1,0 +1,151 @@
+package explore_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"atoll/sim/explore"
+)
+
+// scope returns a scope that is built in, with so many crashes and lost answers.
+func scope(t *testing.T, name string, crashes, lost int) explore.Scope {
+	t.Helper()
+	s, ok := explore.Find(name)
+	if !ok {
+		t.Fatalf("there is no scope %q", name)
+	}
+	s.Crashes, s.Lost = crashes, lost
+	return s
+}
+
+func mustExplore(t *testing.T, s explore.Scope, o explore.Options) explore.Report {
+	t.Helper()
+	r, err := explore.Explore(s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// complete are scopes that are seen as a whole in a second.
+var complete = []struct {
+	name          string
+	crashes, lost int
+}{
+	{"one", 1, 0},
+	{"leave", 0, 0},
+	{"chain", 0, 0},
+}
+
+// TestNothingIsBroken explores small scopes to the end.
+func TestNothingIsBroken(t *testing.T) {
+	for _, c := range complete {
+		r := mustExplore(t, scope(t, c.name, c.crashes, c.lost), explore.Options{})
+		if r.Violation != nil {
+			t.Errorf("%s: %+v", c.name, *r.Violation)
+		}
+		if !r.Complete || r.Ends == 0 {
+			t.Errorf("%s: %+v: want all of it", c.name, r)
+		}
+		for _, outcome := range r.Outcomes {
+			if strings.Contains(outcome, "never ends") {
+				t.Errorf("%s: %s", c.name, outcome)
+			}
+		}
+	}
+}
+
+// TestNothingIsLeftOut: what sleeps has been seen. With every move made from every
+// state there are as many states, and they end in the same ways.
+func TestNothingIsLeftOut(t *testing.T) {
+	for _, c := range complete {
+		s := scope(t, c.name, c.crashes, c.lost)
+		asleep, awake := mustExplore(t, s, explore.Options{}), mustExplore(t, s, explore.Options{Awake: true})
+		if asleep.States != awake.States || asleep.Ends != awake.Ends || !slices.Equal(asleep.Outcomes, awake.Outcomes) {
+			t.Errorf("%s: %d states, %d ends, %q; with every move made %d, %d, %q",
+				c.name, asleep.States, asleep.Ends, asleep.Outcomes, awake.States, awake.Ends, awake.Outcomes)
+		}
+		if asleep.Moves >= awake.Moves {
+			t.Errorf("%s: %d moves, and with every move made %d: nothing has slept", c.name, asleep.Moves, awake.Moves)
+		}
+	}
+}
+
+// TestMutants: the rules of a step from a configuration to the next that show in
+// a scope which is small. The path that is found leads there again.
+func TestMutants(t *testing.T) {
+	for _, m := range []struct {
+		scope, rule   string
+		crashes, lost int
+		broken        string
+	}{
+		{"chain", "rambo.FenceTooEarly", 0, 0, "fenced"},
+		{"put-all", "rambo.FenceReadQuorum", 0, 0, "fenced"},
+		{"get-all", "rambo.ServeUnfenced", 0, 0, "fence-before-merge"},
+		{"get-all", "rambo.MergeFromOne", 0, 0, "lost-at-retirement"},
+		{"get-all", "rambo.MergeWriteQuorum", 0, 0, "lost-at-retirement"},
+		{"leave", "rambo.StayersHaveAll", 0, 0, "lost-at-retirement"},
+		{"one", "abd.IgnoreNews", 0, 0, "operation-failed"},
+		{"one", "abd.PutOneShort", 0, 0, "durable-on-quorum"},
+		{"one", "abd.NoWriteBack", 1, 0, "durable-on-quorum"},
+		{"come", "reconfig.ReadyUnsaved", 0, 0, "operation-failed"},
+	} {
+		s := scope(t, m.scope, m.crashes, m.lost)
+		r := mustExplore(t, s, explore.Options{Rules: []string{m.rule}})
+		if r.Violation == nil {
+			t.Errorf("%s survives in %s: %+v", m.rule, m.scope, r)
+			continue
+		}
+		t.Logf("%s: %s in %s, after %d moves", m.rule, r.Violation.Rule, m.scope, r.Moves)
+		if r.Violation.Rule != m.broken {
+			t.Errorf("%s breaks %s in %s, want %s: %s", m.rule, r.Violation.Rule, m.scope, m.broken, r.Violation.Text)
+		}
+		lines, again, err := explore.Replay(s, []string{m.rule}, r.Violation.Path)
+		if err != nil || again == nil || *again != *r.Violation || len(lines) == 0 {
+			t.Errorf("%s: %s: again it is %+v, %v, want %+v", m.rule, r.Violation.Path, again, err, *r.Violation)
+		}
+	}
+}
+
+// TestPathsThatMakeNoSense are errors, and no panics.
+func TestPathsThatMakeNoSense(t *testing.T) {
+	s := scope(t, "one", 1, 1)
+	for _, path := range []string{"", "a0..a0", "x1", "a", "a-1", "a0x", "h0", "h0:99", "a99", "d99", "t1"} {
+		if _, _, err := explore.Replay(s, nil, path); err == nil {
+			t.Errorf("path %q: no error", path)
+		}
+	}
+}
+
+// TestScopesThatMakeNoSense are errors.
+func TestScopesThatMakeNoSense(t *testing.T) {
+	for name, change := range map[string]func(*explore.Scope){
+		"no configuration":       func(s *explore.Scope) { s.Configurations = nil },
+		"a configuration of two": func(s *explore.Scope) { s.Configurations[0] = "grid=2x2 a b" },
+		"no members":             func(s *explore.Scope) { s.Configurations[0] = "majority" },
+		"a client that upgrades": func(s *explore.Scope) { s.Operations[2].On = "p" },
+		"two deeds of one":       func(s *explore.Scope) { s.Operations[1].On = "p" },
+		"a rule":                 nil,
+	} {
+		s, rules := scope(t, "one", 0, 0), []string(nil)
+		if change == nil {
+			rules = []string{"abd.Nothing"}
+		} else {
+			change(&s)
+		}
+		if _, err := explore.Explore(s, explore.Options{Rules: rules}); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestItEndsWhenItMust(t *testing.T) {
+	s := scope(t, "replace", 1, 1)
+	if r := mustExplore(t, s, explore.Options{MaxStates: 10}); r.Complete || r.States != 10 {
+		t.Errorf("%+v: want 10 states of many", r)
+	}
+	if r := mustExplore(t, s, explore.Options{Stop: func() bool { return true }}); r.Complete || r.States != 1 {
+		t.Errorf("%+v: want one state of many", r)
+	}
+}
