@@ -16,6 +16,7 @@ import (
 	"atoll/internal/identity"
 	"atoll/internal/server"
 	"atoll/internal/store"
+	"atoll/rambo"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -31,6 +32,7 @@ type cluster struct {
 	dir     string
 	servers map[string]*server.Server // those that run, by their names
 	listen  map[string]string         // where replicas listen; the others where they are dialed
+	pace    rambo.Pace                // of those that are started from now on
 }
 
 // newCluster makes a cluster in dir and starts its replicas, which are called
@@ -86,7 +88,7 @@ func (c *cluster) start(names ...string) error {
 		if err != nil {
 			return err
 		}
-		cfg := server.Config{Folder: folder, Version: "test", Greeting: -1, Store: store.Config{SegmentBytes: segmentBytes}}
+		cfg := server.Config{Folder: folder, Version: "test", Greeting: -1, Store: store.Config{SegmentBytes: segmentBytes}, Reconfiguration: c.pace}
 		if address, ok := c.listen[name]; ok {
 			cfg.Listen = []string{address}
 		}

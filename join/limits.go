@@ -4,9 +4,10 @@ import "time"
 
 // Limits.
 const (
-	// MaxNodes is how many nodes a node remembers by their instances: as many
-	// as it knows.
-	MaxNodes = 128
+	// MaxNodes is how many nodes a node remembers by their instances: many more than
+	// it knows, since those that were removed and are silent are remembered here. When
+	// there are more, of these some make room.
+	MaxNodes = 512
 	// positionStep is by how many records a position has grown when it is
 	// written again.
 	positionStep = 4096

@@ -197,6 +197,24 @@ func MovedSince(old, news *News) []NodeID {
 	return moved
 }
 
+// GoneSince returns the nodes that old knew and news doesn't.
+func GoneSince(old, news *News) []NodeID {
+	if old == nil {
+		return nil
+	}
+	there := make(map[NodeID]bool)
+	for _, m := range news.Members {
+		there[m.ID] = true
+	}
+	var gone []NodeID
+	for _, m := range old.Members {
+		if !there[m.ID] && !news.Map.Has(m.ID) {
+			gone = append(gone, m.ID)
+		}
+	}
+	return gone
+}
+
 // News is what somebody tells another who knows less: the config map, and where
 // the members are. It is immutable.
 type News struct {

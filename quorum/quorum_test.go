@@ -346,3 +346,21 @@ func TestToleranceJSON(t *testing.T) {
 		t.Errorf("got %s, %v; want %s", omitted, err, want)
 	}
 }
+
+func TestGoneSince(t *testing.T) {
+	c, err := quorum.NewConfiguration(0, []quorum.NodeID{"a", "b"}, quorum.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := quorum.NewMap(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := &quorum.News{Map: m, Members: []quorum.Member{{ID: "a"}, {ID: "b"}, {ID: "x"}, {ID: "y"}}}
+	if gone := quorum.GoneSince(old, &quorum.News{Map: m, Members: []quorum.Member{{ID: "b"}, {ID: "y"}, {ID: "z"}}}); !slices.Equal(gone, []quorum.NodeID{"x"}) {
+		t.Errorf("gone are %v, want x", gone) // a is a member
+	}
+	if gone := quorum.GoneSince(nil, old); gone != nil {
+		t.Errorf("gone since nothing: %v", gone)
+	}
+}

@@ -61,11 +61,18 @@ type know struct{}
 type known struct {
 	Knowledge
 	merged merged
+	others []quorum.NodeID // all that are known but the node itself, sorted
 }
 
 // changed is left in the mailboxes of the tasks that go by the config map when
 // that has changed, or when the node has merged all.
 type changed struct{}
+
+// age tells the node that one more round has passed; see forget.go.
+type age struct{}
+
+// aged answers age.
+type aged struct{}
 
 // have asks for a page of the node's own tags.
 type have struct{ After abd.Key }
@@ -157,3 +164,9 @@ func (*retire) Message() {}
 
 // Message marks the type as a message.
 func (*retired) Message() {}
+
+// Message marks the type as a message.
+func (*age) Message() {}
+
+// Message marks the type as a message.
+func (*aged) Message() {}

@@ -50,12 +50,15 @@ type Replica struct {
 	at       env.Position // of the records that say so
 	merged   merged
 	mergedAt env.Position
+	// silent says for how many rounds the nodes have been silent that are known and
+	// are no members; those that aren't in it have been since this process began.
+	silent map[quorum.NodeID]int
 }
 
 // NewReplica returns a replica over view, which remembers what an earlier
 // process has noted there. r is the same node's.
 func NewReplica(cfg Config, view repair.View, r *repair.Replica) (*Replica, error) {
-	n := &Replica{cfg: cfg, view: view, repair: r,
+	n := &Replica{cfg: cfg, view: view, repair: r, silent: make(map[quorum.NodeID]int),
 		watchers: append([]env.Mailbox{mailDrive, mailInstall}, cfg.Watchers...)}
 	if err := n.load(); err != nil {
 		return nil, err
@@ -170,8 +173,10 @@ func (r *Replica) dispatch(from quorum.NodeID, m env.Message) (env.Message, env.
 		return r.fence(from, m)
 	case *Install:
 		return r.install(from, m)
+	case *age:
+		return &aged{}, 0, r.age()
 	case *know:
-		return &known{r.knowledge(), r.merged}, max(r.known(), r.hasMerged()), nil
+		return &known{r.knowledge(), r.merged, r.others()}, max(r.known(), r.hasMerged()), nil
 	case *have:
 		items, more, err := r.repair.Stock(m.After)
 		return &stock{items, more}, 0, err
@@ -187,7 +192,7 @@ func (r *Replica) dispatch(from quorum.NodeID, m env.Message) (env.Message, env.
 // nobody else may.
 func IsOwn(m env.Message) bool {
 	switch m.(type) {
-	case *know, *have, *take, *retire:
+	case *know, *have, *take, *retire, *age:
 		return true
 	}
 	return false
@@ -202,18 +207,23 @@ func (r *Replica) known() env.Position {
 // knowledge is what the node tells others.
 func (r *Replica) knowledge() Knowledge {
 	standing, _ := r.repair.Standing()
-	return Knowledge{News: r.news, Lives: standing.With(r.cfg.Self, standing.Life).Others}
+	return Knowledge{News: r.heard(), Lives: standing.With(r.cfg.Self, standing.Life).Others}
 }
 
 // learn takes in what another node knows. Lives and the map are one group of
-// records: whoever knows that a configuration is installed knows the lives that
-// came with it (H5).
+// records: whoever knows that a configuration is installed knows the lives of its
+// members that came with it (H5, H6).
 func (r *Replica) learn(from quorum.NodeID, k Knowledge) error {
-	if err := r.repair.Learn(k.Lives); err != nil {
-		return err
+	var theirs *quorum.Map
+	if k.News != nil {
+		theirs = k.News.Map
 	}
-	if k.News == nil {
-		return nil
+	next, err := r.Map().Merge(theirs)
+	if err != nil {
+		return &env.Refused{Reason: env.ReasonBadRequest, Text: err.Error()}
+	}
+	if err := r.repair.Learn(repair.Living(k.Lives, next)); err != nil || k.News == nil {
+		return err
 	}
 	said, _ := find(k.News.Members, r.cfg.Own.ID) // of this node, in another life maybe
 	others := slices.DeleteFunc(slices.Clone(k.News.Members), func(m quorum.Member) bool { return m.ID == r.cfg.Own.ID })
@@ -361,17 +371,18 @@ func (r *Replica) retire(m *retire) (env.Message, env.Position, error) {
 	if r.cfg.Rules.ForgetLives {
 		m = &retire{Index: m.Index}
 	}
-	if err := r.repair.Learn(m.Lives); err != nil {
+	if r.Map().Horizon().Installed >= m.Index {
+		return &retired{}, r.known(), nil
+	}
+	installed, err := r.Map().Install(m.Index)
+	if err != nil {
+		return nil, 0, &env.Refused{Reason: env.ReasonBadRequest, Text: err.Error()}
+	}
+	if err := r.repair.Learn(repair.Living(m.Lives, installed)); err != nil {
 		return nil, 0, err
 	}
-	if r.Map().Horizon().Installed < m.Index {
-		installed, err := r.Map().Install(m.Index)
-		if err != nil {
-			return nil, 0, &env.Refused{Reason: env.ReasonBadRequest, Text: err.Error()}
-		}
-		if err := r.note(installed, nil); err != nil {
-			return nil, 0, err
-		}
+	if err := r.note(installed, nil); err != nil {
+		return nil, 0, err
 	}
 	return &retired{}, r.known(), nil
 }
@@ -396,19 +407,22 @@ func (r *Replica) noteFrom(from quorum.NodeID, m *quorum.Map, members []quorum.M
 		if r.at, err = r.view.SetCell(cellMap, next.Append(nil)); err != nil {
 			return err
 		}
+		if err := r.repair.Forget(next); err != nil {
+			return err
+		}
 	}
 	if all != nil {
 		if r.at, err = r.view.SetCell(cellMembers, appendMembers(nil, all)); err != nil {
 			return err
 		}
 	}
-	switch {
-	case next == old.Map && all == nil:
-		return nil
-	case all == nil:
-		all = old.Members
+	if next != old.Map || all != nil {
+		if all == nil {
+			all = old.Members
+		}
+		r.news = &quorum.News{Map: next, Members: all}
 	}
-	r.news = &quorum.News{Map: next, Members: all}
+	r.hear(from, members)
 	return nil
 }
 

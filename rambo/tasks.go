@@ -2,7 +2,6 @@ package rambo
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"atoll/abd"
@@ -26,6 +25,9 @@ type Pace struct {
 	// Finish is how long a vote on the next configuration may lie without a
 	// decision before a node finds out what became of it. Default three seconds.
 	Finish time.Duration
+	// Silence is how long a node that is no member may say nothing until it is
+	// forgotten. Default five minutes.
+	Silence time.Duration
 	// Again is the pause after something that has failed. Default 200 ms.
 	Again time.Duration
 	// Rate is how many bytes of records a node merges in a second. Default 64
@@ -42,6 +44,7 @@ const (
 	DefaultTurn     = 300 * time.Millisecond
 	DefaultPatience = 30 * time.Second
 	DefaultFinish   = 3 * time.Second
+	DefaultSilence  = 5 * time.Minute
 	DefaultAgain    = 200 * time.Millisecond
 	DefaultRate     = 64 << 20
 )
@@ -56,6 +59,7 @@ func (p Pace) withDefaults() Pace {
 	set(&p.Turn, DefaultTurn)
 	set(&p.Patience, DefaultPatience)
 	set(&p.Finish, DefaultFinish)
+	set(&p.Silence, DefaultSilence)
 	set(&p.Again, DefaultAgain)
 	if p.Rate == 0 {
 		p.Rate = DefaultRate
@@ -83,12 +87,19 @@ func Known(e env.Env) (*quorum.Map, error) {
 }
 
 // Gossip exchanges what the node knows with others: with one of them every now
-// and then.
+// and then. It counts the rounds in which nodes are silent, too.
 func (t Tasks) Gossip(e env.Env) error {
 	pace := t.Pace.withDefaults()
+	round := e.Now()
 	for {
 		if err := t.gossip(e, pace.Gossip); err != nil {
 			return err
+		}
+		if now := e.Now(); now-round >= pace.Silence/forgetAfter {
+			if _, err := env.AskOne[*aged](e, e.Self(), &age{}); err != nil {
+				return err
+			}
+			round = now
 		}
 	}
 }
@@ -100,11 +111,10 @@ func (t Tasks) gossip(e env.Env, limit time.Duration) error {
 	if err != nil {
 		return err
 	}
-	others := k.others(e.Self())
-	if len(others) == 0 {
+	if len(k.others) == 0 {
 		return e.Sleep(limit)
 	}
-	peer := others[e.Rand()%uint64(len(others))]
+	peer := k.others[e.Rand()%uint64(len(k.others))]
 	talk := e.Go("rambo.exchange", func(e env.Env) error { return exchange(e, k, peer) })
 	err = e.Sleep(limit/2 + time.Duration(e.Rand()%uint64(limit)))
 	talk.Cancel()
@@ -144,22 +154,8 @@ func (t Tasks) Tell(e env.Env) error {
 		if err != nil {
 			return err
 		}
-		e.Tell(k.others(e.Self()), &Gossip{k.Knowledge})
+		e.Tell(k.others, &Gossip{k.Knowledge})
 	}
-}
-
-// others are all nodes that are known, but for the node itself: those of a
-// configuration that is out, too, which may not know that.
-func (k *known) others(self quorum.NodeID) []quorum.NodeID {
-	if k.News == nil {
-		return nil
-	}
-	others := slices.Clone(k.News.Map.Active().Members())
-	for _, m := range k.News.Members {
-		others = append(others, m.ID)
-	}
-	slices.Sort(others)
-	return slices.DeleteFunc(slices.Compact(others), func(n quorum.NodeID) bool { return n == self })
 }
 
 // step returns the configuration that is to be fenced and the one that is to be

@@ -53,8 +53,8 @@ type Config struct {
 	// Pace is how much of the node's time repair takes. Default: package
 	// repair's.
 	Pace repair.Pace
-	// Reconfiguration is how fast the node does its part when members change.
-	// Default: package rambo's.
+	// Reconfiguration is how fast the node does its part when members change, and how
+	// soon it forgets nodes. Default: package rambo's.
 	Reconfiguration rambo.Pace
 	// Version is what the node says of its build.
 	Version string

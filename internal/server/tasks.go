@@ -132,7 +132,7 @@ func (s *Server) addresses(id quorum.NodeID) []string {
 }
 
 // learned is told what the node knows of others. Where a node says that it is now
-// it is dialed at once, if it is being dialed.
+// it is dialed at once, if it is being dialed; who was forgotten is dialed no more.
 func (s *Server) learned(news *quorum.News) {
 	old := s.known.Swap(news)
 	s.tellChange(old, news)
@@ -140,6 +140,7 @@ func (s *Server) learned(news *quorum.News) {
 		return
 	}
 	s.transport.Moved(quorum.MovedSince(old, news)...)
+	s.transport.Forget(quorum.GoneSince(old, news)...)
 	if old != nil && old.Map != news.Map {
 		s.runtime.Wake()
 	}

@@ -35,6 +35,7 @@ var scripted = map[string]string{
 	"reconfig.NewUnready":        "what is not ready is healed in the end (reconfig.TestMutants)",
 	"reconfig.QuorumUnready":     "what is not ready is healed in the end (reconfig.TestMutants)",
 	"reconfig.ReadyUnsynced":     "a node must lose power between its word and its disk (reconfig.TestMutants)",
+	"reconfig.ReadyAgain":        "a node must heal, go and come back while a put sleeps (lives-forgotten)",
 	"reconfig.VoteOnAny":         "no proposer has another configuration than the voters (reconfig.TestMutants)",
 	"reconfig.AcceptAnything":    "no proposer proposes what is no configuration (reconfig.TestMutants)",
 	"reconfig.AbortBlindly":      "nobody aborts (reconfig.TestMutants)",

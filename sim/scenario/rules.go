@@ -143,6 +143,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.Replica.Reconfig.ReadyUnsynced }},
 		{"reconfig.ReadyForAny", "a node says that it is ready for whatever index",
 			func(m *Mutants) *bool { return &m.Replica.Reconfig.ReadyForAny }},
+		{"reconfig.ReadyAgain", "a node is ready to come back though it has taken back what it had acknowledged",
+			func(m *Mutants) *bool { return &m.Replica.Reconfig.ReadyAgain }},
 		{"reconfig.VoteOnAny", "an acceptor votes on an index under ballots of whatever configuration",
 			func(m *Mutants) *bool { return &m.Replica.Reconfig.VoteOnAny }},
 		{"reconfig.AcceptAnything", "it accepts what is no configuration",

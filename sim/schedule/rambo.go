@@ -11,6 +11,7 @@ import (
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/rambo"
+	"atoll/reconfig"
 	"atoll/repair"
 	"atoll/sim"
 )
@@ -21,6 +22,7 @@ import (
 //
 //	decide p c1 a b  p tells a and b that configuration c1 was decided, which
 //	                 follows what they know; each answers when it has that on disk
+//	recon p c1       p has c1 decided, and tells its members
 //	fence a          a fences the configuration that is installed for the next
 //	merge d [N]      d merges what that configuration holds, by N records a page
 //	carry a          a waits until enough members have merged, and asks them to
@@ -35,6 +37,7 @@ func Rambo(r *Run) Table {
 	return Table{
 		Operations: map[string]sim.Operation{
 			"decide":  s.decide,
+			"recon":   s.recon,
 			"fence":   s.fence,
 			"merge":   s.merge,
 			"carry":   s.carry,
@@ -89,6 +92,20 @@ func (s *reconfigurations) decide(_ quorum.NodeID, e env.Env, args []string) (st
 		}
 		return len(told) == len(to)
 	})
+}
+
+// recon is "recon p c1".
+func (s *reconfigurations) recon(process quorum.NodeID, e env.Env, args []string) (string, error) {
+	if len(args) != 1 || s.Configuration(args[0]) == nil {
+		return "", errors.New("want a configuration")
+	}
+	c := s.Configuration(args[0])
+	p := &reconfig.Proposer{Cluster: clusterID, Known: s.Known(process), Rules: s.Rules.Reconfig, Synod: s.Rules.Synod}
+	d, err := rambo.Recon(e, p, reconfig.Proposal{Members: c.Members(), System: c.System(), Force: true})
+	if err != nil {
+		return "", err
+	}
+	return d.Configuration.String(), nil
 }
 
 // fence is "fence a".

@@ -18,6 +18,9 @@ import (
 	"atoll/sim/history"
 )
 
+// clusterID is that of all clusters.
+const clusterID = "schedules"
+
 // worldSeed decides the few draws that a schedule leaves open.
 const worldSeed = 2
 
@@ -354,7 +357,7 @@ func (r *Run) boot(p *sim.Process) (sim.Stepper, error) {
 		active = nil // it knows nothing, until somebody tells it
 	}
 	return replica.New(replica.Config{
-		Cluster:        "schedules",
+		Cluster:        clusterID,
 		Self:           p.ID(),
 		Configurations: active,
 		MaxValue:       abd.DefaultMaxValue,
