@@ -2,6 +2,7 @@ package scenario_test
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,35 @@ func TestChurnChanges(t *testing.T) {
 	}
 	if installed < 20 {
 		t.Errorf("only %d configurations were installed in 20 runs", installed)
+	}
+}
+
+// TestLadder: members grow from one to two, three and five, and shrink back to one
+// that wasn't there at first, while clients work and a node dies or is cut off in
+// each step. Nothing is broken, and no step is left out. All but the first are
+// proposed twice: an operator that proposes anew finds what was decided last.
+func TestLadder(t *testing.T) {
+	text, err := os.ReadFile("testdata/ladder.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := scenario.ParsePlan(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const steps = 6
+	for p.Seed = range 4 {
+		r := mustRun(t, p, scenario.Options{})
+		if r.Violation != nil {
+			t.Errorf("seed %d: %v", p.Seed, r.Violation)
+		}
+		if r.Figures.Installed != steps || r.Figures.Operations() < 100 {
+			t.Errorf("seed %d: %d of %d configurations were installed, and %d operations ended", p.Seed, r.Figures.Installed, steps, r.Figures.Operations())
+		}
+	}
+	p.Scenario.Rules = []string{"abd.IgnoreNews"}
+	if v := mustRun(t, p, scenario.Options{}).Violation; v == nil {
+		t.Error("clients stay with the first member, and nobody notices")
 	}
 }
 
