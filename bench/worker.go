@@ -171,18 +171,25 @@ func connectAll(ctx context.Context, j job) (clients []load.Client, closeAll fun
 }
 
 // connect connects one client. While thousands do, a machine may be too busy to
-// answer some in time: they try again.
+// answer some in time: they try again, with what they have.
 func (j job) connect(ctx context.Context, i int) (load.Client, io.Closer, error) {
+	var c load.Client
+	var closer io.Closer
 	for {
-		c, closer, err := j.Access.Connect(ctx, i)
+		var err error
+		if c == nil {
+			c, closer, err = j.Access.Connect(ctx, i)
+		}
 		if err == nil {
 			// A connection that never did anything may not be one yet.
 			if err = c.Get(ctx, keyNames(1)[0]); err == nil {
 				return c, closer, nil
 			}
-			_ = closer.Close()
 		}
 		if wait(ctx, connectAgain) != nil {
+			if closer != nil {
+				_ = closer.Close()
+			}
 			return nil, nil, err
 		}
 	}

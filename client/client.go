@@ -32,9 +32,12 @@ const maxLargeBytes = 8 << 20
 const (
 	// refreshFirst is how long after a member was lost a client asks others where
 	// it is now, and refreshMost the longest pause between two such questions,
-	// which double. A member that was only restarted is found by itself.
-	refreshFirst = 250 * time.Millisecond
-	refreshMost  = 5 * time.Second
+	// which double. A member that was only restarted is found by itself, and while
+	// it is away ten thousand clients ask the others. refreshCutOff is the longest
+	// pause of a client that has lost too many members to read and write.
+	refreshFirst  = 250 * time.Millisecond
+	refreshMost   = 30 * time.Second
+	refreshCutOff = 5 * time.Second
 	// refreshPatience is how long it waits for the answers.
 	refreshPatience = time.Second
 	// farewell is how long Close waits for nodes to have taken what they were told.

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +30,7 @@ func (c *Client) refresh() {
 	// At first, too: the connections are only being made, and what has described
 	// the cluster may know less than others.
 	for {
-		timer := time.NewTimer(pause)
+		timer := time.NewTimer(pause/2 + rand.N(pause/2)) // or all clients would ask at the same moment
 		select {
 		case <-timer.C:
 		case <-c.refreshes.Done():
@@ -47,12 +48,16 @@ func (c *Client) refresh() {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(c.refreshes, refreshPatience)
-		c.survey(ctx)
+		enough := c.survey(ctx)
 		cancel()
 		// What waits for nodes that are gone asks others again, as long as it does: when
 		// it was woken, those that it asked may not have heard yet.
 		c.runtime.Wake()
-		pause = min(2*pause, refreshMost)
+		most := refreshMost
+		if !enough {
+			most = refreshCutOff
+		}
+		pause = min(2*pause, most)
 	}
 }
 
@@ -78,9 +83,10 @@ func (c *Client) letGo() {
 }
 
 // survey asks all nodes that there is a session with what they know, and takes it
-// in. When those are too few to know all that has been decided, it searches, too.
-// It ends when all have answered, or ctx does.
-func (c *Client) survey(ctx context.Context) {
+// in, and reports whether those are enough for every operation. When they are too
+// few to know all that has been decided, it searches, too. It ends when all have
+// answered, or ctx does.
+func (c *Client) survey(ctx context.Context) (enough bool) {
 	var there []quorum.NodeID
 	var heard quorum.Tally
 	heard.Begin(c.known.Load().Active())
@@ -96,6 +102,7 @@ func (c *Client) survey(ctx context.Context) {
 	}
 	c.askAll(ctx, there)
 	searching.Wait()
+	return heard.HasRead() && heard.HasWrite()
 }
 
 // askAll asks nodes to describe the cluster.

@@ -26,9 +26,13 @@
 // [Transport.Send] is Queue and Flush on the session with a node. The session
 // is made and remade in the background: dialed at once, then with a jittered
 // backoff of at most [BackoffCap], with the node's addresses asked for anew at
-// each attempt; [Transport.Moved] ends one that goes to old ones. When there is no session, Send returns at once with what is
-// known about the reason, and keeps nothing: repeating what was lost is the
-// business of conversations, whose requests are idempotent.
+// each attempt; [Transport.Moved] ends one that goes to old ones. Clients that
+// have nothing to send come back at random moments of a time that grows with
+// each failure, up to [LongestSpread]: so a node that was restarted isn't kept
+// from taking in any by the handshakes of all. When there is no session, Send
+// returns at once with what is known about the reason, and keeps nothing:
+// repeating what was lost is the business of conversations, whose requests are
+// idempotent.
 //
 // On Linux the datagrams themselves are read and written past Go's scheduler,
 // see packetConn.

@@ -122,8 +122,11 @@ const (
 	BackoffCap = time.Second
 	// RedialSpread is within which time clients dial a node again whose session
 	// has ended, at random, unless they have something to send to it: when a node
-	// ends, thousands of idle clients are told at the same moment.
-	RedialSpread = 2 * time.Second
+	// ends, thousands of idle clients are told at the same moment. It doubles with
+	// each attempt that fails, up to LongestSpread: in that time a node must be
+	// able to take in all clients that it may have.
+	RedialSpread  = 2 * time.Second
+	LongestSpread = 32 * time.Second
 	// DuplicateLinger is how long the second session with one node stays
 	// open.
 	DuplicateLinger = time.Second

@@ -224,22 +224,29 @@ func (t *Transport) keepSession(ctx context.Context, p *peer) {
 			// again and again without a pause.
 			if time.Since(s.born) >= BackoffCap {
 				attempts = 0
-				t.spread(ctx, p)
+				t.spread(ctx, p, attempts)
 				continue
 			}
 		}
 		attempts++
 		p.pause(ctx, backoff(attempts))
+		t.spread(ctx, p, attempts)
 	}
 }
 
-// spread has a client wait a little before it dials a node again, unless there
-// is something to send to it.
-func (t *Transport) spread(ctx context.Context, p *peer) {
+// spread has a client wait for a random time before it dials a node again,
+// unless there is something to send to it. The more attempts have failed, the
+// longer: if a node can't take in all of its clients at once, those that it has
+// no time for mustn't keep it from the others, and asking costs it time as well.
+func (t *Transport) spread(ctx context.Context, p *peer, failed int) {
 	if t.cfg.Self != "" {
 		return // nodes are few, and need each other
 	}
-	timer := time.NewTimer(rand.N(RedialSpread))
+	within := LongestSpread
+	if failed < 10 {
+		within = min(within, RedialSpread<<failed)
+	}
+	timer := time.NewTimer(rand.N(within))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

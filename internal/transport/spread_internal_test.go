@@ -13,34 +13,36 @@ import (
 // again at moments of their own; one that has, and a node, at once.
 func TestIdleClientsComeBackOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		after := func(self quorum.NodeID, wanted bool) time.Duration {
+		after := func(self quorum.NodeID, wanted bool, failed int) time.Duration {
 			tr, p, begin := &Transport{}, newPeer("n"), time.Now()
 			tr.cfg.Self = self
 			if wanted {
 				p.wanted <- struct{}{}
 			}
-			tr.spread(context.Background(), p)
+			tr.spread(context.Background(), p, failed)
 			return time.Since(begin)
 		}
-		var early, late int
-		for range 200 {
-			switch d := after("", false); {
-			case d > RedialSpread:
-				t.Fatalf("after %v", d)
-			case d < RedialSpread/4:
-				early++
-			case d > 3*RedialSpread/4:
-				late++
+		for failed, within := range map[int]time.Duration{0: RedialSpread, 1: 2 * RedialSpread, 3: 8 * RedialSpread, 4: LongestSpread, 99: LongestSpread} {
+			var early, late int
+			for range 200 {
+				switch d := after("", false, failed); {
+				case d > within:
+					t.Fatalf("after %v and %d failures", d, failed)
+				case d < within/4:
+					early++
+				case d > 3*within/4:
+					late++
+				}
 			}
-		}
-		if early < 20 || late < 20 {
-			t.Errorf("of 200, %d came in the first quarter and %d in the last: that isn't spread", early, late)
-		}
-		if d := after("", true); d != 0 {
-			t.Errorf("who has something to send waits for %v", d)
-		}
-		if d := after("n1", false); d != 0 {
-			t.Errorf("a node waits for %v", d)
+			if early < 20 || late < 20 {
+				t.Errorf("of 200, %d came in the first quarter and %d in the last: that isn't spread", early, late)
+			}
+			if d := after("", true, failed); d != 0 {
+				t.Errorf("who has something to send waits for %v", d)
+			}
+			if d := after("n1", false, failed); d != 0 {
+				t.Errorf("a node waits for %v", d)
+			}
 		}
 	})
 }
