@@ -186,16 +186,19 @@ func (c *Client) Progress(ctx context.Context) (Progress, error) {
 // have to ask those who may be switched off now.
 func (c *Client) Await(ctx context.Context, index quorum.ConfigIndex, each func(Progress)) error {
 	for {
-		p, err := c.Progress(ctx)
+		settled, err := c.settled(ctx, index)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrClosed):
 			return err
-		case err == nil && p.settled(index):
+		case settled:
 			return nil
-		case err == nil && each != nil && c.known.Load().Installed().Index() < index:
-			each(p)
+		}
+		if each != nil {
+			if p, err := c.Progress(ctx); err == nil && len(p.Active) > 1 {
+				each(p)
+			}
 		}
 		if err := c.runtime.Scope(ctx).Sleep(awaitPause); err != nil {
 			return cause(err)
@@ -203,17 +206,36 @@ func (c *Client) Await(ctx context.Context, index quorum.ConfigIndex, each func(
 	}
 }
 
-// settled reports whether a write quorum of the installed configuration knows that
-// the one of an index is installed, or a later one.
-func (p Progress) settled(index quorum.ConfigIndex) bool {
-	var know quorum.Tally
-	know.Begin(p.Active[:1])
-	for _, m := range p.Members {
-		if m.Status != nil && m.Status.Horizon.Installed >= index {
-			know.Add(m.ID)
-		}
+// settled asks the members whether a write quorum of the installed configuration
+// knows that the one of an index is installed, or a later one. It ends as soon as
+// that is certain, and waits for those that don't answer at most half a second.
+func (c *Client) settled(ctx context.Context, index quorum.ConfigIndex) (settled bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, progressWait)
+	defer cancel()
+	e, err := c.scope(ctx)
+	if err != nil {
+		return false, err
 	}
-	return know.HasWrite()
+	defer e.end()
+	ids := c.known.Load().Active().Members()
+	said := make(map[quorum.NodeID]bool) // whether it is installed
+	err = e.Ask(ids, &replica.Describe{}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		d, ok := answer.(*replica.Description)
+		if !ok || !c.hear(d) {
+			return false
+		}
+		said[from] = d.Configurations[0].Index() >= index
+		var know quorum.Tally
+		know.Begin(quorum.Configurations{c.known.Load().Installed()})
+		for id, installed := range said {
+			if installed {
+				know.Add(id)
+			}
+		}
+		settled = know.HasWrite()
+		return settled || len(said) == len(ids)
+	})
+	return settled, err
 }
 
 // Pending asks which changes of the members were proposed that aren't decided. It
@@ -300,13 +322,22 @@ func (c *Client) refreshBy(e scope) error {
 	return cause(err)
 }
 
+// hear learns what a node says of the cluster, and reports whether it is this one.
+func (c *Client) hear(d *replica.Description) bool {
+	m, err := quorum.NewMap(d.Configurations...)
+	if err != nil || d.Cluster != c.cluster.Load().Cluster {
+		return false
+	}
+	(*known)(c).Learn(&quorum.News{Map: m, Members: d.Members})
+	return true
+}
+
 // takeIn learns what nodes say of the cluster, if it is this one: all that were
 // asked at a time.
 func (c *Client) takeIn(told ...*replica.Description) {
 	current := make(map[quorum.NodeID]bool)
 	for _, d := range told {
-		if m, err := quorum.NewMap(d.Configurations...); err == nil && d.Cluster == c.cluster.Load().Cluster {
-			(*known)(c).Learn(&quorum.News{Map: m, Members: d.Members})
+		if c.hear(d) {
 			for _, m := range d.Members {
 				current[m.ID] = true
 			}
