@@ -285,15 +285,16 @@ func (s *search) arrive(sleeping []asleep) bool {
 	return true
 }
 
-// ends takes down how operations have ended, where nothing is left to happen.
+// ends takes down how operations have ended, where nothing is left to happen. All
+// must have, since nobody stays dead.
 func (s *search) ends() {
 	s.report.Ends++
 	text := ""
 	for i := range s.world.operations {
 		o := &s.world.operations[i]
 		switch {
-		case !o.ended && o.scope != nil && !o.scope.Done():
-			text += o.String() + " never ends; "
+		case !o.over():
+			s.report.Violation = &Violation{Rule: "liveness", Text: fmt.Sprintf("nothing is left to happen, and %v hasn't ended", o), Path: s.path.String()}
 		case o.ended:
 			text += fmt.Sprintf("%v: %d after %b; ", o, o.result, o.before)
 		}
