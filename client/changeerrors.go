@@ -91,6 +91,9 @@ func (c *Client) ToleranceText(t quorum.Tolerance) string {
 	return t.Text(func(id quorum.NodeID) string { return c.label(id) })
 }
 
+// Name is what people call a node; "" if it isn't known by a name.
+func (c *Client) Name(id quorum.NodeID) string { return c.name(id) }
+
 // label is what people call a node.
 func (c *Client) label(id quorum.NodeID) string {
 	if name := c.name(id); name != "" {
@@ -122,7 +125,7 @@ func (c *Client) overtaken(decided *quorum.Configuration) error {
 // the client branches on.
 func (c *Client) changeFailure(s scope, target *quorum.Configuration, err error) error {
 	if e, ok := errors.AsType[*reconfig.FragileError](err); ok {
-		return &FragileError{e, fmt.Sprintf("not proposed: configuration %s would tolerate these deaths: %s (now: %s); it is proposed only if that is forced",
+		return &FragileError{e, fmt.Sprintf("not proposed: configuration %s would tolerate these deaths: %s (now: %s); if that is what you want, force it (--force)",
 			c.ConfigurationText(e.Target), c.ToleranceText(e.Tolerance), c.ToleranceText(e.Present))}
 	}
 	if e, ok := errors.AsType[*reconfig.BusyError](err); ok {

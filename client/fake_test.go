@@ -178,3 +178,29 @@ func TestAnswersToSomethingElseCountForNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestAPlanThatIsDecided isn't yet one that is installed.
+func TestAPlanThatIsDecided(t *testing.T) {
+	t.Parallel()
+	f := startFake(t, func(f *fake, m env.Message) env.Message {
+		if _, ok := m.(*replica.Describe); !ok {
+			return nil
+		}
+		d := f.describe()
+		next, err := quorum.NewConfiguration(1, []quorum.NodeID{f.ID}, quorum.System{Kind: quorum.Threshold, Get: 1, Put: 1})
+		if err != nil {
+			t.Error(err)
+		}
+		d.Configurations = append(d.Configurations, next)
+		return d
+	})
+	c := openClient(t, f.config)
+	plan, err := c.Plan(t.Context(), client.Change{Set: []string{"a"}, Quorum: "get=1,put=1"})
+	if err != nil || !plan.Done() || plan.Installed {
+		t.Errorf("the plan of what is decided: %+v, %v", plan, err)
+	}
+	var busy *client.ConflictError
+	if _, err := c.Plan(t.Context(), client.Change{Set: []string{"a"}, Quorum: "majority"}); !errors.As(err, &busy) {
+		t.Errorf("the plan of another change: %v", err)
+	}
+}

@@ -32,6 +32,8 @@ type Plan struct {
 	Present, Target *quorum.Configuration
 	// Force is that of the change.
 	Force bool
+	// Installed: Present is installed, as far as is known.
+	Installed bool
 }
 
 // Done reports whether the newest configuration is as the change has it. It may
@@ -39,7 +41,7 @@ type Plan struct {
 func (p Plan) Done() bool { return p.Target == p.Present }
 
 // Plan finds out what a change comes to, and changes nothing. Errors: *ChangeError,
-// *NodeError, and *ConflictError if another change is under way.
+// *NodeError, *FragileError, and *ConflictError if another change is under way.
 func (c *Client) Plan(ctx context.Context, change Change) (Plan, error) {
 	e, err := c.scope(ctx)
 	if err != nil {
@@ -51,10 +53,20 @@ func (c *Client) Plan(ctx context.Context, change Change) (Plan, error) {
 	}
 	known := c.known.Load()
 	plan, err := c.planOver(known.Newest(), change)
-	if err == nil && !plan.Done() && known.Newest() != known.Installed() {
-		err = c.busy(known.Newest())
+	if err != nil {
+		return plan, err
 	}
-	return plan, err
+	plan.Installed = known.Newest() == known.Installed()
+	switch {
+	case plan.Done():
+		return plan, nil
+	case !plan.Installed:
+		return plan, c.busy(known.Newest())
+	}
+	if _, err := plan.proposal().Target(plan.Present); err != nil {
+		return plan, c.changeFailure(e, plan.Target, err)
+	}
+	return plan, nil
 }
 
 // planOver is the plan for a change of a configuration.
@@ -64,13 +76,22 @@ func (c *Client) planOver(present *quorum.Configuration, change Change) (Plan, e
 		return Plan{}, err
 	}
 	if slices.Equal(members, present.Members()) && system.String() == present.System().String() {
-		return Plan{present, present, change.Force}, nil
+		return Plan{Present: present, Target: present, Force: change.Force}, nil
 	}
 	target, err := quorum.NewConfiguration(present.Index()+1, members, system)
 	if err != nil {
-		return Plan{}, &ChangeError{c.withNames(strings.TrimPrefix(err.Error(), "quorum: "))}
+		text := c.withNames(strings.TrimPrefix(err.Error(), "quorum: "))
+		if change.Quorum == "" {
+			text += "; that is the quorum system of now: give another one, too (--quorum)"
+		}
+		return Plan{}, &ChangeError{text}
 	}
-	return Plan{present, target, change.Force}, nil
+	return Plan{Present: present, Target: target, Force: change.Force}, nil
+}
+
+// proposal is what is proposed.
+func (p Plan) proposal() reconfig.Proposal {
+	return reconfig.Proposal{Members: p.Target.Members(), System: p.Target.System(), Force: p.Force}
 }
 
 // Propose has the target of a plan decided, by the members of the configuration
@@ -94,7 +115,7 @@ func (c *Client) Propose(ctx context.Context, plan Plan) (reconfig.Decision, err
 	if newest := p.Known.Map().Newest(); newest != plan.Present && !newest.Equal(plan.Present) && !newest.Equal(plan.Target) {
 		return reconfig.Decision{}, c.overtaken(newest)
 	}
-	d, err := rambo.Recon(e, p, reconfig.Proposal{Members: plan.Target.Members(), System: plan.Target.System(), Force: plan.Force})
+	d, err := rambo.Recon(e, p, plan.proposal())
 	if d.Configuration == nil {
 		return d, c.changeFailure(e, plan.Target, err)
 	}
@@ -158,24 +179,45 @@ func (c *Client) Progress(ctx context.Context) (Progress, error) {
 		return Progress{}, err
 	}
 	p := Progress{Active: c.known.Load().Active()}
+	said, err := c.ask(ctx, p.Active.Members())
+	if err != nil {
+		return Progress{}, err
+	}
+	for _, id := range p.Active.Members() {
+		p.Members = append(p.Members, MemberStatus{Member: c.member(id), Status: said[id]})
+	}
+	slices.SortFunc(p.Members, func(a, b MemberStatus) int { return strings.Compare(a.Label(), b.Label()) })
+	return p, nil
+}
+
+// Silent are those members of a plan's target that don't answer within half a
+// second, sorted. It is nil if there is nothing to change.
+func (c *Client) Silent(ctx context.Context, plan Plan) ([]quorum.NodeID, error) {
+	if plan.Done() {
+		return nil, nil
+	}
+	said, err := c.ask(ctx, plan.Target.Members())
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(plan.Target.Members()), func(id quorum.NodeID) bool { return said[id] != nil }), nil
+}
+
+// ask asks nodes how they are, and waits half a second at most.
+func (c *Client) ask(ctx context.Context, ids []quorum.NodeID) (map[quorum.NodeID]*replica.Status, error) {
 	ctx, enough := context.WithTimeout(ctx, progressWait)
 	defer enough()
 	said := make(map[quorum.NodeID]*replica.Status)
-	ids := p.Active.Members()
-	err = c.runtime.Scope(ctx).Ask(ids, &replica.StatusQuery{}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
+	err := c.runtime.Scope(ctx).Ask(ids, &replica.StatusQuery{}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
 		if s, ok := answer.(*replica.Status); ok {
 			said[from] = s
 		}
 		return len(said) == len(ids)
 	})
 	if err != nil && !errors.Is(err, env.ErrDeadline) {
-		return Progress{}, cause(err)
+		return nil, cause(err)
 	}
-	for _, id := range ids {
-		p.Members = append(p.Members, MemberStatus{Member: c.member(id), Status: said[id]})
-	}
-	slices.SortFunc(p.Members, func(a, b MemberStatus) int { return strings.Compare(a.Label(), b.Label()) })
-	return p, nil
+	return said, nil
 }
 
 // Await waits until a configuration, or a later one, is installed, and meanwhile

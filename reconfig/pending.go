@@ -29,8 +29,12 @@ type Report struct {
 
 // Nothing reports whether nobody has heard of a proposal.
 func (r *Report) Nothing() bool {
-	return r.Promised.IsZero() && len(r.Accepted) == 0 && len(r.Ready) == 0
+	return r.Unproposed() && len(r.Ready) == 0
 }
+
+// Unproposed reports whether nobody has heard of more than that members were asked
+// whether they are ready: somebody is about to propose something, or has given up.
+func (r *Report) Unproposed() bool { return r.Promised.IsZero() && len(r.Accepted) == 0 }
 
 // Candidate is a configuration that was proposed, or was to be.
 type Candidate struct {

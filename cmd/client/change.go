@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,6 +124,11 @@ func makeChange(ctx context.Context, c *urfave.Context, conn *client.Client, ch 
 	}
 	if !plan.Done() {
 		fmt.Fprintf(c.App.ErrWriter, "configuration %s\nwould tolerate these deaths: %s\n", conn.ConfigurationText(plan.Target), conn.ToleranceText(plan.Target.Tolerance()))
+		silent, err := conn.Silent(deciding, plan)
+		if err != nil {
+			return err
+		}
+		fmt.Fprint(c.App.ErrWriter, silentText(conn.Name, plan.Target, silent))
 		d, err := conn.Propose(deciding, plan)
 		if err != nil {
 			return err
@@ -129,13 +136,42 @@ func makeChange(ctx context.Context, c *urfave.Context, conn *client.Client, ch 
 		fmt.Fprintf(c.App.ErrWriter, "decided: configuration %d; the nodes install it\n", d.Configuration.Index())
 	}
 	cancel()
-	installed := c.Bool(flagWait)
-	if installed {
+	installed := plan.Done() && plan.Installed
+	if c.Bool(flagWait) {
 		if err := await(ctx, c.App.ErrWriter, conn, plan.Target.Index()); err != nil {
 			return err
 		}
+		installed = true
 	}
 	return printChange(c, conn, plan, installed)
+}
+
+// silentText is a line about members of a target that don't answer now.
+func silentText(name func(quorum.NodeID) string, target *quorum.Configuration, silent []quorum.NodeID) string {
+	if len(silent) == 0 {
+		return ""
+	}
+	names := make([]string, len(silent))
+	dead := func(more ...quorum.NodeID) bool {
+		var t quorum.Tally
+		t.Begin(quorum.Configurations{target})
+		for _, id := range slices.Concat(silent, more) {
+			t.Add(id)
+		}
+		return !t.LeavesRead() || !t.LeavesWrite()
+	}
+	for i, id := range silent {
+		names[i] = cmp.Or(name(id), string(id))
+	}
+	slices.Sort(names)
+	then := "any one death more would be tolerated"
+	switch {
+	case dead():
+		then = "it would have no quorum"
+	case slices.ContainsFunc(target.Members(), func(id quorum.NodeID) bool { return dead(id) }):
+		then = "one death more could stop it"
+	}
+	return fmt.Sprintf("but now these don't answer: %s; as long as that is so, %s\n", strings.Join(names, " "), then)
 }
 
 // progressPause is how often it is said how far a step is.
@@ -162,7 +198,7 @@ func mergeText(p client.Progress) string {
 	}
 	for _, m := range p.Merging() {
 		if m.Status == nil {
-			fmt.Fprintf(&b, "%s: silent\n", m.Label())
+			fmt.Fprintf(&b, "%s: no answer at the moment\n", m.Label())
 			continue
 		}
 		merge := m.Status.Merge
@@ -184,28 +220,33 @@ func mergeText(p client.Progress) string {
 
 // changeObject is what a change prints as JSON.
 type changeObject struct {
-	Config  cli.ConfigObject `json:"config"`
-	Members []string         `json:"members"` // ids
+	Config cli.ConfigObject `json:"config"`
 	// Changed: it wasn't so before.
 	Changed bool `json:"changed"`
-	// Installed: nodes that are no members any more may be switched off. Without
-	// waiting for it, false says nothing.
+	// Installed: nodes that are no members any more may be switched off. If not, it
+	// is decided, as far as this command knows.
 	Installed bool `json:"installed"`
 }
 
 func printChange(c *urfave.Context, conn *client.Client, plan client.Plan, installed bool) error {
 	if format := cli.OutputOf(c); format != cli.TableFormat {
-		return cli.PrintObject(c.App.Writer, format, changeObject{cli.ConfigOf(plan.Target), texts(plan.Target.Members()), !plan.Done(), installed})
+		return cli.PrintObject(c.App.Writer, format, changeObject{cli.ConfigOf(plan.Target, conn.Name), !plan.Done(), installed})
 	}
-	state := "decided"
-	switch {
-	case plan.Done():
-		state = "is so already"
-	case installed:
-		state = "installed"
-	}
-	_, err := fmt.Fprintf(c.App.Writer, "configuration %s: %s\n", conn.ConfigurationText(plan.Target), state)
+	_, err := fmt.Fprintf(c.App.Writer, "configuration %s: %s\n", conn.ConfigurationText(plan.Target), stateText(!plan.Done(), installed))
 	return err
+}
+
+// stateText says what has become of a change, as far as the command knows.
+func stateText(changed, installed bool) string {
+	switch {
+	case changed && installed:
+		return "installed"
+	case changed:
+		return "decided"
+	case installed:
+		return "is so already"
+	}
+	return "decided already, not installed yet"
 }
 
 func memberAbort() *urfave.Command {
@@ -243,7 +284,7 @@ func printAbort(c *urfave.Context, conn *client.Client, again *quorum.Configurat
 			Config  *cli.ConfigObject `json:"config,omitempty"`
 		}{Aborted: again != nil}
 		if again != nil {
-			config := cli.ConfigOf(again)
+			config := cli.ConfigOf(again, conn.Name)
 			o.Config = &config
 		}
 		return cli.PrintObject(c.App.Writer, format, o)

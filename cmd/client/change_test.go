@@ -12,6 +12,7 @@ import (
 	"atoll/internal/identity"
 	"atoll/internal/server"
 	"atoll/internal/store"
+	"atoll/quorum"
 )
 
 // standby starts a new node of a cluster, by the path of its admin's context.
@@ -68,16 +69,21 @@ func TestMemberChanges(t *testing.T) {
 		{"add", "", "NODE is missing", cli.ExitUsage},
 		{"replace a", "", "NEW is missing", cli.ExitUsage},
 		{"replace c b", "", "c isn't a member", cli.ExitUsage},
-		{"add b", "", "any 0 of 2", cli.ExitPrecondition},
+		{"add b", "", "any 0 of 2; writes: any 0 of 2 (now: reads: any 0 of 1; writes: any 0 of 1); if that is what you want, force it (--force)", cli.ExitPrecondition},
+		{"set a --quorum get=2,put=2", "", "sizes must be", cli.ExitUsage},
 		{"add b c --quorum all", "", "is not a quorum system", cli.ExitUsage},
 		{"add b c", "configuration 1: majority of a b c: installed\n", "would tolerate these deaths: reads: any 1 of 3", 0},
 		{"add b c", "configuration 1: majority of a b c: is so already\n", "", 0},
 		{"set a b c --quorum weights=a:2,b:2,c:1", "configuration 2: weights=", "decided: configuration 2", 0},
 		{"set a b c --quorum majority --wait=false", "configuration 3: majority of a b c: decided\n", "", 0},
 		{"set a b c", "configuration 3: majority of a b c: is so already\n", "", 0},
+		{"set a b c --quorum get=1,put=3 --force", ": installed\n", "reads of confirmed values: any 2 of 3", 0},
+		{"remove c", "", "that is the quorum system of now: give another one, too (--quorum)", cli.ExitUsage},
+		{"set a b c --quorum majority -o jsonl", `"name":"a"}`, "", 0},
 		{"remove b c --force -o jsonl", `"changed":true,"installed":true}`, "any 0 of 1", 0},
-		{"replace a b -o jsonl", `{"config":{"index":5,`, "configuration 5: majority of b", 0},
+		{"replace a b -o jsonl", `{"config":{"index":7,`, "configuration 7: majority of b", 0},
 		{"progress -o jsonl", `"merging":[],"pending":[]}`, "", 0},
+		{"progress -o jsonl", `{"active":[{"index":7,"quorum":"majority","members":[{"id":"n`, "", 0},
 		{"abort -o jsonl", `{"aborted":false}`, "", 0},
 	} {
 		stdout, stderr, code := run(t, "", append(strings.Fields("member "+c.args), "--context", admin, "--timeout", "1m")...)
@@ -86,12 +92,54 @@ func TestMemberChanges(t *testing.T) {
 		}
 	}
 	_, stderr, code := run(t, "", "member", "add", "c", "a", "--context", file)
-	if code != cli.ExitDenied || !strings.Contains(stderr, "a client may not send") {
+	if code != cli.ExitDenied || !strings.Contains(stderr, "a client may not send") || !strings.Contains(stderr, "admin.json") {
 		t.Errorf("without an admin's context: exit %d, %s", code, stderr)
+	}
+	if _, stderr, code := run(t, "", "member", "progress", "--context", file); code != 0 {
+		t.Errorf("progress with a client's context: exit %d, %s", code, stderr)
 	}
 	stdout, _, _ := run(t, "", "member", "list", "--context", admin, "-o", "json")
 	var list struct{ Members, Standby []struct{ Name string } }
 	if err := json.Unmarshal([]byte(stdout), &list); err != nil || len(list.Members) != 1 || list.Members[0].Name != "b" || len(list.Standby) != 2 {
 		t.Errorf("in the end: %s, %v", stdout, err)
+	}
+}
+
+// TestTheSilentMembersOfATarget: what people are told of them.
+func TestTheSilentMembersOfATarget(t *testing.T) {
+	c, err := quorum.NewConfiguration(1, []quorum.NodeID{"a", "b", "c", "d", "e"}, quorum.System{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := func(quorum.NodeID) string { return "" }
+	for _, test := range []struct {
+		silent []quorum.NodeID
+		want   string
+	}{
+		{nil, ""},
+		{[]quorum.NodeID{"b"}, "but now these don't answer: b; as long as that is so, any one death more would be tolerated\n"},
+		{[]quorum.NodeID{"d", "b"}, "but now these don't answer: b d; as long as that is so, one death more could stop it\n"},
+		{[]quorum.NodeID{"a", "b", "c"}, "but now these don't answer: a b c; as long as that is so, it would have no quorum\n"},
+	} {
+		if got := silentText(none, c, test.silent); got != test.want {
+			t.Errorf("%v: %q, want %q", test.silent, got, test.want)
+		}
+	}
+}
+
+// TestChangeStates: installed is said of what is installed.
+func TestChangeStates(t *testing.T) {
+	for _, test := range []struct {
+		changed, installed bool
+		want               string
+	}{
+		{true, true, "installed"},
+		{true, false, "decided"},
+		{false, true, "is so already"},
+		{false, false, "decided already, not installed yet"},
+	} {
+		if got := stateText(test.changed, test.installed); got != test.want {
+			t.Errorf("changed %v, installed %v: %q, want %q", test.changed, test.installed, got, test.want)
+		}
 	}
 }

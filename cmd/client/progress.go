@@ -10,7 +10,6 @@ import (
 
 	"atoll/client"
 	"atoll/internal/cli"
-	"atoll/quorum"
 	"atoll/reconfig"
 )
 
@@ -20,8 +19,7 @@ func memberProgress() *urfave.Command {
 		Purpose: "print how far a change of the members has come",
 		Details: `While a change is decided and not installed, prints what each new member has
 merged. Otherwise prints which changes are pending: some members know of them, and
-none is decided, as while somebody proposes one, or after he has died. It needs an
-admin's context, admin.json.`,
+none is decided, as while somebody proposes one, or after he has died or given up.`,
 		Examples: []string{"client member progress", "client member progress -o json"},
 		Flags:    clusterFlags("the whole command", cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat)),
 		Codes:    cli.ConnectionCodes(),
@@ -70,16 +68,17 @@ type mergingObject struct {
 }
 
 type pendingObject struct {
-	Config  cli.ConfigObject `json:"config"`
-	Members []string         `json:"members"` // ids
-	// State is "ready", or "accepted": that one may be decided already.
-	State string   `json:"state"`
-	Known []string `json:"known_by"` // ids
+	Config cli.ConfigObject `json:"config"`
+	// State is "asked": members were asked whether they are ready for it; "proposed":
+	// the same, and something has been proposed; or "accepted": it may be decided
+	// already.
+	State string           `json:"state"`
+	Known []cli.NodeObject `json:"known_by"`
 }
 
 func printProgress(c *urfave.Context, conn *client.Client, p client.Progress, pending *reconfig.Report) error {
 	if format := cli.OutputOf(c); format != cli.TableFormat {
-		return cli.PrintObject(c.App.Writer, format, progressJSON(p, pending))
+		return cli.PrintObject(c.App.Writer, format, progressJSON(conn, p, pending))
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "installed: configuration %s\n", conn.ConfigurationText(p.Active[0]))
@@ -92,7 +91,11 @@ func printProgress(c *urfave.Context, conn *client.Client, p client.Progress, pe
 			fmt.Fprintf(&b, "accepted by %d: configuration %s\n", len(x.Nodes), conn.ConfigurationText(x.Configuration))
 		}
 		for _, x := range pending.Ready {
-			fmt.Fprintf(&b, "%d ready for: configuration %s\n", len(x.Nodes), conn.ConfigurationText(x.Configuration))
+			state := "proposed"
+			if pending.Unproposed() {
+				state = "not proposed"
+			}
+			fmt.Fprintf(&b, "%s; %d ready for: configuration %s\n", state, len(x.Nodes), conn.ConfigurationText(x.Configuration))
 		}
 		if pending.Nothing() {
 			b.WriteString("no change of the members is pending\n")
@@ -102,10 +105,10 @@ func printProgress(c *urfave.Context, conn *client.Client, p client.Progress, pe
 	return err
 }
 
-func progressJSON(p client.Progress, pending *reconfig.Report) progressObject {
+func progressJSON(conn *client.Client, p client.Progress, pending *reconfig.Report) progressObject {
 	o := progressObject{Waiting: cli.WantsOf(p.Wants()), Merging: []mergingObject{}, Pending: []pendingObject{}}
 	for _, a := range p.Active {
-		o.Active = append(o.Active, cli.ConfigOf(a))
+		o.Active = append(o.Active, cli.ConfigOf(a, conn.Name))
 	}
 	for _, m := range p.Merging() {
 		x := mergingObject{ID: string(m.ID), Name: m.Name, State: "silent"}
@@ -119,23 +122,19 @@ func progressJSON(p client.Progress, pending *reconfig.Report) progressObject {
 	}
 	if pending != nil {
 		for _, x := range pending.Accepted {
-			o.Pending = append(o.Pending, pendingJSON(x, "accepted"))
+			o.Pending = append(o.Pending, pendingJSON(conn, x, "accepted"))
+		}
+		state := "proposed"
+		if pending.Unproposed() {
+			state = "asked"
 		}
 		for _, x := range pending.Ready {
-			o.Pending = append(o.Pending, pendingJSON(x, "ready"))
+			o.Pending = append(o.Pending, pendingJSON(conn, x, state))
 		}
 	}
 	return o
 }
 
-func pendingJSON(x reconfig.Candidate, state string) pendingObject {
-	return pendingObject{cli.ConfigOf(x.Configuration), texts(x.Configuration.Members()), state, texts(x.Nodes)}
-}
-
-func texts(ids []quorum.NodeID) []string {
-	all := make([]string, len(ids))
-	for i, id := range ids {
-		all[i] = string(id)
-	}
-	return all
+func pendingJSON(conn *client.Client, x reconfig.Candidate, state string) pendingObject {
+	return pendingObject{cli.ConfigOf(x.Configuration, conn.Name), state, cli.NodesOf(x.Nodes, conn.Name)}
 }

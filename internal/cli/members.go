@@ -33,7 +33,7 @@ type listObject struct {
 // PrintMembers prints who is in a cluster, in any format but raw.
 func PrintMembers(w io.Writer, format Format, s client.Status) error {
 	if format != TableFormat {
-		return PrintObject(w, format, membersObject{ConfigOf(s.Configuration), listJSON(s.Members), listJSON(s.Standby)})
+		return PrintObject(w, format, membersObject{ConfigOf(s.Configuration, namesIn(s)), listJSON(s.Members), listJSON(s.Standby)})
 	}
 	_, err := fmt.Fprintf(w, "configuration %d: %v\n\n", s.Configuration.Index(), s.Configuration.System())
 	if err != nil {
@@ -64,9 +64,27 @@ func listJSON(members []client.MemberStatus) []listObject {
 	return all
 }
 
-// ConfigOf describes a configuration in JSON.
-func ConfigOf(c *quorum.Configuration) ConfigObject {
-	return ConfigObject{Index: uint64(c.Index()), Quorum: c.System().String(), Tolerates: c.Tolerance()}
+// ConfigOf describes a configuration in JSON. name says what people call a node.
+func ConfigOf(c *quorum.Configuration, name func(quorum.NodeID) string) ConfigObject {
+	return ConfigObject{Index: uint64(c.Index()), Quorum: c.System().String(), Members: NodesOf(c.Members(), name), Tolerates: c.Tolerance()}
+}
+
+// NodesOf names nodes in JSON.
+func NodesOf(ids []quorum.NodeID, name func(quorum.NodeID) string) []NodeObject {
+	all := []NodeObject{}
+	for _, id := range ids {
+		all = append(all, NodeObject{string(id), name(id)})
+	}
+	return all
+}
+
+// namesIn is what people call the nodes of a status.
+func namesIn(s client.Status) func(quorum.NodeID) string {
+	names := make(map[quorum.NodeID]string)
+	for _, m := range slices.Concat(s.Members, s.Standby) {
+		names[m.ID] = m.Name
+	}
+	return func(id quorum.NodeID) string { return names[id] }
 }
 
 // ContextPath returns the path of the context file that the ConnectionFlags, or

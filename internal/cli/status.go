@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -34,7 +35,14 @@ type statusObject struct {
 type ConfigObject struct {
 	Index     uint64           `json:"index"`
 	Quorum    string           `json:"quorum"`
+	Members   []NodeObject     `json:"members"`
 	Tolerates quorum.Tolerance `json:"tolerates"`
+}
+
+// NodeObject is a node in JSON.
+type NodeObject struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 // liveObject says what the members that answered can do together.
@@ -110,16 +118,8 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 	if format != TableFormat {
 		return PrintObject(w, format, statusJSON(s))
 	}
-	names := make(map[quorum.NodeID]string)
-	for _, m := range s.Members {
-		names[m.ID] = m.Name
-	}
-	tolerance := s.Configuration.Tolerance().Text(func(id quorum.NodeID) string {
-		if names[id] != "" {
-			return names[id]
-		}
-		return string(id)
-	})
+	name := namesIn(s)
+	tolerance := s.Configuration.Tolerance().Text(func(id quorum.NodeID) string { return cmp.Or(name(id), string(id)) })
 	live := liveOf(s)
 	pairs := []string{
 		"cluster", string(s.Cluster),
@@ -252,7 +252,7 @@ func wholeUnits(left time.Duration) string {
 func statusJSON(s client.Status) statusObject {
 	o := statusObject{
 		Cluster:       string(s.Cluster),
-		Config:        ConfigOf(s.Configuration),
+		Config:        ConfigOf(s.Configuration, namesIn(s)),
 		Live:          liveOf(s),
 		Members:       membersJSON(s.Members, s.Configuration.Index()),
 		Standby:       membersJSON(s.Standby, s.Configuration.Index()),

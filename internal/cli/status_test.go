@@ -68,7 +68,7 @@ func TestPrintStatusJSON(t *testing.T) {
 	const node = `"node":{"version":"v1","pid":42,"uptime_s":90,"config_index":0,"role":"member","fenced":false,"config_lag":0,"keys":3,"tombstones":1,"bytes":5242880,"journal_appended":7,"journal_durable":6,"journal_lag":1,"repair":{"passes":0,"keys_compared":0,"records_merged":0,"bytes_merged":0,"records_examined":0,"records_healed":0,"records_damaged":0},` +
 		`"certificate_end":"2100-01-01T00:00:00Z"}`
 	const want = `{"cluster":"c1",` +
-		`"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0},"confirmed_reads":true}},` +
+		`"config":{"index":0,"quorum":"get=1,put=3","members":[{"id":"n1","name":"a"},{"id":"n2","name":"b"},{"id":"n3","name":""}],"tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0},"confirmed_reads":true}},` +
 		`"live":{"members":2,"reads":true,"writes":false},"members":[` +
 		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up",` + node + `},` +
 		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent","silence":"no answer"},` +
@@ -205,7 +205,7 @@ b     n2  127.0.0.1:7401  silent
 n3    n3  [::1]:7402      member
 d     n4  h:1             standby
 `
-	const want = `{"config":{"index":0,"quorum":"get=1,put=3","tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0},"confirmed_reads":true}},"members":[` +
+	const want = `{"config":{"index":0,"quorum":"get=1,put=3","members":[{"id":"n1","name":"a"},{"id":"n2","name":"b"},{"id":"n3","name":""}],"tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0},"confirmed_reads":true}},"members":[` +
 		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up","role":"member"},` +
 		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent"},` +
 		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up","role":"member"}],` +

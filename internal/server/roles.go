@@ -57,7 +57,7 @@ func senders(m env.Message) roles {
 	switch m.(type) {
 	case *abd.Get, *abd.Put, *abd.Confirm, *abd.List:
 		return anyone
-	case *replica.Describe, *replica.StatusQuery:
+	case *replica.Describe, *replica.StatusQuery, *reconfig.Inquire:
 		return anyone
 	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *abd.Moved, *replica.Description, *replica.Status,
 		*repair.Summarize, *repair.Summary, *repair.Offer, *repair.Missing, *repair.Attest, *repair.Attested,
@@ -67,7 +67,7 @@ func senders(m env.Message) roles {
 	case *synod.Promise, *synod.Accepted, *synod.Rejected, *synod.Closed,
 		*reconfig.Readied, *reconfig.Unready, *reconfig.Pending:
 		return nodes
-	case *synod.Prepare, *synod.Accept, *reconfig.Ready, *reconfig.Inquire, *rambo.Announce:
+	case *synod.Prepare, *synod.Accept, *reconfig.Ready, *rambo.Announce:
 		return nodes | admins
 	case *wire.Hello:
 		return nobody // the transport takes the only one
@@ -88,9 +88,13 @@ func (s *Server) deny(session *transport.Session, m transport.Incoming) {
 	if m.Conversation == 0 || replica.IsAnswer(m.Message) {
 		return
 	}
+	hint := ""
+	if senders(m.Message).has(identity.RoleAdmin) {
+		hint = "; an admin may, with admin.json"
+	}
 	err := session.Queue(m.Conversation, &env.Refused{
 		Reason: env.ReasonDenied,
-		Text:   fmt.Sprintf("%v: a %s may not send %s", env.ReasonDenied, role, name),
+		Text:   fmt.Sprintf("%v: a %s may not send %s%s", env.ReasonDenied, role, name, hint),
 	})
 	if err != nil {
 		s.metrics.dropped.Inc() // who asked asks again
