@@ -198,7 +198,7 @@ func mergeText(p client.Progress) string {
 	}
 	for _, m := range p.Merging() {
 		if m.Status == nil {
-			fmt.Fprintf(&b, "%s: no answer at the moment\n", m.Label())
+			fmt.Fprintf(&b, "%s: silent\n", m.Label())
 			continue
 		}
 		merge := m.Status.Merge
