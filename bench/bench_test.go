@@ -74,6 +74,7 @@ func TestOtherFlags(t *testing.T) {
 		"reconfigure": func(a []string) error { _, err := parseReconfigure(a); return err },
 		"idle":        func(a []string) error { _, err := parseIdle(a); return err },
 		"gap":         func(a []string) error { _, err := parseGap(a); return err },
+		"replace":     func(a []string) error { _, err := parseReplace(a); return err },
 	}
 	for _, c := range []struct {
 		command, args string
@@ -100,6 +101,10 @@ func TestOtherFlags(t *testing.T) {
 		{"reconfigure", "--targets etcd", false},
 		{"gap", "--stop --rounds 1", true},
 		{"gap", "--rounds 0", false},
+		{"replace", "--clients 0,64 --rates -1,0,16 --rounds 1 --plot x.svg", true},
+		{"replace", "--rates -2", false},
+		{"replace", "--targets etcd", false},
+		{"replace", "--rounds 0", false},
 	} {
 		err := parse[c.command](strings.Fields(c.args))
 		if _, usage := errors.AsType[*usageError](err); usage == c.taken || c.taken && err != nil {
