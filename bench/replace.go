@@ -296,9 +296,12 @@ func (l *timeline) phase(d time.Duration, stop <-chan struct{}) (p report.Phase,
 				return
 			case <-tick.C:
 			}
+			now := l.now()
+			if now-last < plotStep.Seconds()/2 {
+				continue // this tick came late, and the next one at once
+			}
 			stall, _, done := l.spec.Stalls.Cut()
 			longest = max(longest, stall)
-			now := l.now()
 			l.points = append(l.points, report.Point{At: now, PerSecond: rounded(float64(done) / (now - last))})
 			last = now
 		}
@@ -309,7 +312,9 @@ func (l *timeline) phase(d time.Duration, stop <-chan struct{}) (p report.Phase,
 	if err != nil {
 		return p, err
 	}
-	result.Stall = max(result.Stall, longest)
+	if result.Stall = max(result.Stall, longest); stop != nil {
+		result.Stall = longest // the clients stopped before their time
+	}
 	return phaseOf(result), nil
 }
 

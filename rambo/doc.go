@@ -19,7 +19,7 @@
 //     learn of k+1. So every later phase that counts on k alone meets one of
 //     them and is told.
 //  2. Install: members of k+1 merge, page by page, what a read quorum of k
-//     holds. A page counts only if its node durably knew of k+1 when it gave
+//     holds, and what its acceptors have accepted of updates. A page counts only if its node durably knew of k+1 when it gave
 //     it: a put that came later reveals k+1, and its caller puts there too
 //     (schedule 7b).
 //  3. Retire: once so many have merged that every read quorum of k+1 has one of

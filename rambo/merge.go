@@ -116,7 +116,7 @@ func (m merger) fetch(e env.Env, p *pacer, after abd.Key) (*gathering, error) {
 func (m merger) store(e env.Env, p page, index quorum.ConfigIndex) *underway {
 	next := merged{Index: index, After: p.end, Done: !p.more}
 	return &underway{at: next, Task: e.Go("rambo.store", func(e env.Env) error {
-		_, err := env.AskOne[*taken](e, e.Self(), &take{p.entries, next})
+		_, err := env.AskOne[*taken](e, e.Self(), &take{p.entries, p.votes, next})
 		return err
 	})}
 }

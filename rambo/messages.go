@@ -4,6 +4,7 @@ import (
 	"atoll/abd"
 	"atoll/quorum"
 	"atoll/repair"
+	"atoll/synod"
 )
 
 // Knowledge is what a node durably knows and others should.
@@ -88,6 +89,7 @@ type stock struct {
 // together.
 type take struct {
 	Entries []repair.Entry
+	Votes   []synod.Carried // taken if their ballots are higher
 	merged  merged
 }
 

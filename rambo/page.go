@@ -8,6 +8,7 @@ import (
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/repair"
+	"atoll/synod"
 )
 
 // page is what a read quorum of the old configuration holds behind a key, and
@@ -16,6 +17,7 @@ type page struct {
 	begin, end abd.Key
 	more       bool
 	entries    []repair.Entry
+	votes      []synod.Carried // on its keys; of each instance that of the highest ballot
 }
 
 // first begins the page behind a key: it asks one member for all that it has and
@@ -93,7 +95,7 @@ func (g *gathering) offer() *repair.Offer {
 func (g *gathering) rest(e env.Env) error {
 	if !g.enough() {
 		first, spare := g.others(e)
-		want := repair.HashOf(g.items)
+		want := repair.HashOf(g.items, g.page.votes...)
 		offer := g.offer()
 		req := &repair.Summarize{Range: g.in, Keys: len(g.items), Terms: g.terms()}
 		err := g.ask(e, first, spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
@@ -176,6 +178,10 @@ func (g *gathering) take(from quorum.NodeID, missing *repair.Missing) bool {
 	}
 	g.items = slices.DeleteFunc(g.items, func(i abd.Item) bool { return !g.in.Has(i.Key) })
 	g.page.entries = append(g.page.entries, missing.Entries...)
+	for _, c := range missing.Votes {
+		g.page.votes = withVote(g.page.votes, c)
+	}
+	g.page.votes = slices.DeleteFunc(g.page.votes, func(c synod.Carried) bool { return !g.in.Has(repair.KeyOf(c.Instance)) })
 	g.count(from, &missing.Standing)
 	return true
 }
@@ -191,6 +197,19 @@ func with(items []abd.Item, entry repair.Entry) []abd.Item {
 		items[i] = item
 	}
 	return items
+}
+
+// withVote returns votes with one more, or in the place of one with a smaller
+// ballot.
+func withVote(votes []synod.Carried, c synod.Carried) []synod.Carried {
+	i, found := slices.BinarySearchFunc(votes, c.Instance, func(v synod.Carried, i synod.Instance) int { return strings.Compare(string(v.Instance), string(i)) })
+	switch {
+	case !found:
+		return slices.Insert(votes, i, c)
+	case votes[i].Vote.Ballot.Less(c.Vote.Ballot):
+		votes[i] = c
+	}
+	return votes
 }
 
 // count counts a member's answer. Like one to a get it counts as long as nobody

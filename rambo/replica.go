@@ -353,6 +353,11 @@ func (r *Replica) take(m *take) (env.Message, env.Position, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if !r.cfg.Rules.DropVotes {
+		if err := r.repair.TakeVotes(m.Votes); err != nil {
+			return nil, 0, err
+		}
+	}
 	next := m.merged
 	if r.merged.Index == next.Index {
 		next.Keys, next.Bytes = r.merged.Keys, r.merged.Bytes

@@ -18,6 +18,8 @@ type Rules struct {
 	// LeaveGaps: a page that was fetched early is taken, though the one before it
 	// has become shorter.
 	LeaveGaps bool
+	// DropVotes: a page's votes are left out.
+	DropVotes bool
 	// MergedUnsaved: a member says that it has merged before that is durable.
 	MergedUnsaved bool
 	// InstallTooFew: a configuration is installed when one member has merged.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"atoll/abd"
+	"atoll/synod"
 	"atoll/tags"
 )
 
@@ -20,14 +21,27 @@ func newHash() hash { return hashBasis }
 // add hashes a key, with its length so that no two lists of keys run together,
 // and its tag.
 func (h *hash) add(key abd.Key, tag tags.Tag) {
-	x := *h
-	x = x.number(uint64(len(key)))
-	for i := range len(key) {
-		x = (x ^ hash(key[i])) * hashPrime
+	*h = text(*h, key).number(uint64(tag.Seq)).id(tag.PID).number(uint64(tag.RMW))
+}
+
+// vote hashes an instance and the ballot of the vote on it, to which the value
+// belongs.
+func (h *hash) vote(c *synod.Carried) {
+	b := c.Vote.Ballot
+	*h = text(*h, c.Instance).number(uint64(b.Index)).number(uint64(b.Round)).id(b.ID)
+}
+
+func text[S ~string](h hash, s S) hash {
+	h = h.number(uint64(len(s)))
+	for i := range len(s) {
+		h = (h ^ hash(s[i])) * hashPrime
 	}
-	pid := tag.PID.Bytes()
-	x = x.number(uint64(tag.Seq)).number(binary.BigEndian.Uint64(pid[:8])).number(binary.BigEndian.Uint64(pid[8:])).number(uint64(tag.RMW))
-	*h = x
+	return h
+}
+
+func (h hash) id(p tags.PID) hash {
+	b := p.Bytes()
+	return h.number(binary.BigEndian.Uint64(b[:8])).number(binary.BigEndian.Uint64(b[8:]))
 }
 
 // number hashes a word at once. FNV goes by bytes; all that is asked of this

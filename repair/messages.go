@@ -5,6 +5,7 @@ import (
 
 	"atoll/abd"
 	"atoll/quorum"
+	"atoll/synod"
 )
 
 // Limits of what one message holds.
@@ -16,6 +17,8 @@ const (
 	// MaxEntryBytes is about how many bytes of keys and values it holds. One
 	// record is always possible.
 	MaxEntryBytes = 1 << 20
+	// MaxVotes is how many votes an answer holds.
+	MaxVotes = 64
 	// maxExamined is how many keys a node looks at for one answer.
 	maxExamined = 2 * LargestPage
 	// MaxDamaged is how many damaged records a node keeps in mind: when it knows of
@@ -87,10 +90,13 @@ type Records struct {
 	Last abd.Key
 }
 
-// Missing answers Offer.
+// Missing answers Offer. If that has Terms, it holds the node's votes on the keys
+// of the same range, too: those are what the acceptor and the register hold at
+// one time (R3).
 type Missing struct {
 	Records
 	abd.Standing
+	Votes []synod.Carried // sorted by instance, at most MaxVotes
 }
 
 // Attest tells a node that the sender is in a later life, and asks for all
@@ -203,10 +209,15 @@ func (p Progress) DamagedText() string {
 // HashOf returns the hash of keys and tags in the order of the keys, for a
 // comparison that costs two numbers. Two ranges that differ and have the same
 // hash stay different until one of them changes.
-func HashOf(items []abd.Item) uint64 {
+//
+// With votes, it says what they are, too: those on the same keys, in order.
+func HashOf(items []abd.Item, votes ...synod.Carried) uint64 {
 	h := newHash()
 	for i := range items {
 		h.add(items[i].Key, items[i].Tag)
+	}
+	for i := range votes {
+		h.vote(&votes[i])
 	}
 	return uint64(h)
 }

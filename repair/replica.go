@@ -10,6 +10,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/synod"
 	"atoll/tags"
 )
 
@@ -20,6 +21,7 @@ type Replica struct {
 	view     View
 	seen     abd.View // Watched
 	maxValue int
+	votes    Votes // nil: none
 	rules    Rules
 
 	standing abd.Standing
@@ -35,13 +37,15 @@ type Config struct {
 	Self quorum.NodeID
 	// MaxValue is the largest value in bytes that the node stores.
 	MaxValue int
-	Rules    Rules
+	// Votes are the node's votes on instances that travel. Nil: it has none.
+	Votes Votes
+	Rules Rules
 }
 
 // NewReplica returns a replica over view, which remembers the lives that an
 // earlier process has noted there. An error means that it can't be trusted.
 func NewReplica(cfg Config, view View) (*Replica, error) {
-	r := &Replica{self: cfg.Self, view: view, maxValue: cfg.MaxValue, rules: cfg.Rules}
+	r := &Replica{self: cfg.Self, view: view, maxValue: cfg.MaxValue, votes: cfg.Votes, rules: cfg.Rules}
 	cell, at := view.Cell(cellLives)
 	standing, err := decodeLives(cell)
 	if err != nil {
@@ -186,7 +190,14 @@ func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
 		keys++
 		return keys <= m.Keys && keys <= maxExamined
 	})
-	return &Summary{Keys: keys, Hash: uint64(h), Standing: r.standing}, max(at, r.at), err
+	if err != nil || m.Knows == 0 {
+		return &Summary{Keys: keys, Hash: uint64(h), Standing: r.standing}, max(at, r.at), err
+	}
+	voted, err := r.eachVote(m.Range, func(c synod.Carried) bool {
+		h.vote(&c)
+		return true
+	})
+	return &Summary{Keys: keys, Hash: uint64(h), Standing: r.standing}, max(at, voted, r.at), err
 }
 
 // offer answers with the records in which this node is ahead of the asker. What
@@ -222,7 +233,11 @@ func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 		missing.More, missing.Last = true, wanted[took-1]
 	}
 	missing.Entries = entries
-	return missing, max(at, after, r.at), nil
+	if m.Knows == 0 {
+		return missing, max(at, after, r.at), nil
+	}
+	voted, err := r.addVotes(missing, m.Range)
+	return missing, max(at, after, voted, r.at), err
 }
 
 // entries loads records up to the limits of an answer, and returns how many of

@@ -44,6 +44,9 @@ type Config struct {
 	Pace repair.Pace
 	// Reconfiguration is how fast it does its part when members change.
 	Reconfiguration rambo.Pace
+	// Updates: the node votes on instances that travel, whoever asks. Nobody does,
+	// as long as there are no updates: only tests set it.
+	Updates bool
 	// Facts returns what only the node's driver knows, for its status. Nil
 	// leaves them zero.
 	Facts func() Facts
@@ -83,8 +86,9 @@ type Node struct {
 	rambo     *rambo.Replica
 	reconfig  *reconfig.Replica
 	join      *join.Replica
-	told      *quorum.News // the last that Learned was told
-	member    bool         // of an active configuration
+	votes     *synod.Acceptor // on instances that travel
+	told      *quorum.News    // the last that Learned was told
+	member    bool            // of an active configuration
 	appended  env.Position
 }
 
@@ -94,7 +98,9 @@ func New(cfg Config, store Store) (*Node, error) {
 	if cfg.MaxValue < 1 || cfg.MaxValue > abd.LargestMaxValue {
 		return nil, fmt.Errorf("replica: the largest value must be 1 to %d bytes, not %d", abd.LargestMaxValue, cfg.MaxValue)
 	}
-	r, err := repair.NewReplica(repair.Config{Self: cfg.Self, MaxValue: cfg.MaxValue, Rules: cfg.Rules.Repair}, store)
+	n := &Node{store: store}
+	n.votes = synod.NewAcceptor(ballotBox{store}, n, cfg.Rules.Synod)
+	r, err := repair.NewReplica(repair.Config{Self: cfg.Self, MaxValue: cfg.MaxValue, Votes: n.votes, Rules: cfg.Rules.Repair}, store)
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
 	}
@@ -114,22 +120,16 @@ func New(cfg Config, store Store) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", cfg.Self, err)
 	}
-	n := &Node{
-		cfg:       cfg,
-		store:     store,
-		registers: abd.NewReplica(r.Watched(), cfg.MaxValue, cfg.Rules.ABD),
-		repair:    r,
-		rambo:     c,
-		reconfig: reconfig.NewReplica(reconfig.Config{
-			Cluster: cfg.Cluster, Self: cfg.Self, Learn: c.Learn, Rules: cfg.Rules.Reconfig, Synod: cfg.Rules.Synod,
-			Life: func() abd.Life { standing, _ := r.Standing(); return standing.Life },
-			Facts: func() reconfig.Facts {
-				return reconfig.Facts{Build: facts(cfg).Version, Keys: store.Usage().Keys}
-			},
-		}, store),
-		join:     j,
-		appended: store.Cut(), // cuts what is new in the config map, and tells where an earlier life ended
-	}
+	n.cfg, n.repair, n.rambo, n.join = cfg, r, c, j
+	n.registers = abd.NewReplica(r.Watched(), cfg.MaxValue, cfg.Rules.ABD)
+	n.reconfig = reconfig.NewReplica(reconfig.Config{
+		Cluster: cfg.Cluster, Self: cfg.Self, Learn: c.Learn, Rules: cfg.Rules.Reconfig, Synod: cfg.Rules.Synod,
+		Life: func() abd.Life { standing, _ := r.Standing(); return standing.Life },
+		Facts: func() reconfig.Facts {
+			return reconfig.Facts{Build: facts(cfg).Version, Keys: store.Usage().Keys}
+		},
+	}, store)
+	n.appended = store.Cut() // cuts what is new in the config map, and tells where an earlier life ended
 	n.stand()
 	return n, nil
 }
@@ -175,8 +175,11 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 	case *rambo.Gossip, *rambo.Announce, *rambo.Fence, *rambo.Install:
 		return n.stepRambo(from, m, out)
 	case *synod.Prepare, *synod.Accept, *reconfig.Ready, *reconfig.Inquire:
-		if reconfig.Takes(m) {
+		switch {
+		case reconfig.Takes(m):
 			return n.stepReconfig(from, m, out)
+		case n.cfg.Updates && travels(m):
+			return n.votes.Step(from, m, out)
 		}
 	case *join.Join, *join.Greet:
 		return n.stepJoin(from, m, out)

@@ -55,6 +55,10 @@ type Store interface {
 	// to a register: no Scan shows them, no count includes them.
 	Cell(name string) (value []byte, at env.Position)
 
+	// Cells returns the names of the cells that were set and begin with prefix,
+	// sorted.
+	Cells(prefix string) []string
+
 	// SetCell changes a cell. It is appended to the journal like a record, as
 	// a part of the group that Cut ends, and visible at once. The value is
 	// copied. Errors: those of CheckCell, ErrCells, and abd.ErrFull (wrapped)

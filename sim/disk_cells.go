@@ -2,6 +2,9 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"atoll/abd"
 	"atoll/env"
@@ -32,6 +35,12 @@ func (c diskCell) size(name string) int64 {
 func (d *Disk) Cell(name string) (value []byte, at env.Position) {
 	c := d.cells[name]
 	return c.value, c.at
+}
+
+// Cells implements replica.Store.
+func (d *Disk) Cells(prefix string) []string {
+	names := slices.Sorted(maps.Keys(d.cells))
+	return slices.DeleteFunc(names, func(name string) bool { return d.cells[name].value == nil || !strings.HasPrefix(name, prefix) })
 }
 
 // SetCell implements replica.Store.

@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"atoll/env"
 	"atoll/replica"
@@ -23,6 +25,18 @@ func cellOf(blob []byte, position env.Position) cell {
 func (s *Store) Cell(name string) (value []byte, at env.Position) {
 	c := s.cells[name]
 	return c.value, c.position
+}
+
+// Cells returns the names of the cells that were set and begin with prefix, sorted.
+func (s *Store) Cells(prefix string) []string {
+	var names []string
+	for name := range s.cells {
+		if strings.HasPrefix(name, prefix) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // SetCell appends a cell's new value and returns the position behind it. See

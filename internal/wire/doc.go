@@ -37,7 +37,7 @@
 //	48  Summarize     after to keys knows*
 //	49  Summary       keys hash life* [lifeOf…]*
 //	50  Offer         after to [item…] knows* limit*
-//	51  Missing       [entry…] more last life* [lifeOf…]*
+//	51  Missing       [entry…] more last life* [lifeOf…]* [carried…]*
 //	52  Attest        after before life horizon*
 //	53  Attested      [entry…] more last
 //	64  Prepare       instance ballot horizon
@@ -76,6 +76,7 @@
 //	life (of Greet)   instance starts run position
 //	seen              node instance
 //	entry             key record
+//	carried           instance vote
 //	ballot, promised  index round id
 //	vote              ballot value
 //	merge             index keys bytes after done
@@ -142,5 +143,6 @@
 //	                      knows of no configuration, and is refused once the
 //	                      members have changed; and limit, at the end of
 //	                      Offer: who doesn't send it takes as many records as
-//	                      ever, and who skips it sends no more
+//	                      ever, and who skips it sends no more; and the votes
+//	                      at the end of Missing: who doesn't send them has none
 package wire

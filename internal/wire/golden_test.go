@@ -83,6 +83,8 @@ func samples() []sample {
 		{"offer for a merge", 3, &repair.Offer{Range: repair.Range{After: "a"}, Terms: repair.Terms{Knows: 4}, Limit: 4000}},
 		{"summary of a later life", 3, &repair.Summary{Keys: 3, Hash: 7, Standing: later}},
 		{"missing of a later life", 3, &repair.Missing{Standing: later}},
+		{"missing with a vote", 5, &repair.Missing{Votes: []synod.Carried{{Instance: "key/k",
+			Vote: synod.Vote{Ballot: synod.Ballot{Index: 1, Round: 2, ID: tag.PID}, Value: []byte("v")}}}}},
 		{"attest of somebody behind", 3, &repair.Attest{Life: 1, Horizon: quorum.Horizon{Installed: 3, Next: 4}}},
 		{"get of somebody behind", 1, &abd.Get{Key: "k", Horizon: quorum.Horizon{Installed: 1, Next: 2}}},
 		{"put of somebody behind", 1, &abd.Put{Key: "k", Horizon: quorum.Horizon{Installed: 1, Next: 2}}},

@@ -47,6 +47,7 @@ const (
 	minTag           = 1 + 1 + 2 + 16 + 1               // seq pid rmw
 	minItem          = 1 + 2 + minTag + 1               // key tag deleted
 	minEntry         = 1 + 2 + 1 + minTag + 1 + 1       // key [tag deleted value]
+	minVote          = 1 + minString + 1 + 1            // [instance [ballot value]]
 	minLife          = 1 + minString + 1                // node life
 	minConfiguration = 1 + 1 + minString + 1            // index system [node…]
 	minMember        = 1 + minString + minString + 1    // node name [address…]

@@ -6,6 +6,7 @@ import (
 	"atoll/abd"
 	"atoll/quorum"
 	"atoll/repair"
+	"atoll/synod"
 )
 
 func encodeRange(e *Encoder, r repair.Range) {
@@ -75,17 +76,46 @@ func decodeOffer(d *Decoder) *repair.Offer {
 }
 
 func encodeMissing(e *Encoder, m *repair.Missing) {
-	e.array(5)
+	e.array(6)
 	encodeRecords(e, &m.Records)
 	encodeLives(e, &m.Standing)
+	e.list("votes", len(m.Votes), repair.MaxVotes)
+	for i := range m.Votes {
+		e.array(2)
+		encodeInstance(e, m.Votes[i].Instance)
+		encodeVote(e, &m.Votes[i].Vote)
+	}
 }
 
 func decodeMissing(d *Decoder) *repair.Missing {
 	n := d.begin("missing", 3)
 	m := &repair.Missing{Records: decodeRecords(d)}
 	decodeLast(d, n-3, &m.Standing)
-	d.end(n - 5)
+	if n > 5 {
+		m.Votes = decodeVotes(d)
+	}
+	d.end(n - 6)
 	return m
+}
+
+func decodeVotes(d *Decoder) []synod.Carried {
+	n := d.list("votes", repair.MaxVotes, minVote)
+	if n == 0 {
+		return nil
+	}
+	votes := make([]synod.Carried, n)
+	for i := range votes {
+		if d.err != nil {
+			break
+		}
+		fields := d.begin("carried", 2)
+		votes[i] = synod.Carried{Instance: decodeInstance(d), Vote: decodeVote(d)}
+		d.end(fields - 2)
+		if d.err == nil && !votes[i].Instance.Travels() {
+			d.fail("carried", "an instance that doesn't travel")
+		}
+	}
+	return votes
 }
 
 // decodeLast reads what a standing says of lives, at the end of an answer to

@@ -109,6 +109,7 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 	known := abd.Standing{Horizon: horizon, News: &quorum.News{Map: configMap(1)}}
 	some := abd.Standing{Horizon: horizon}
 	lives := abd.Standing{Life: 2, Others: []abd.LifeOf{{Node: "n1", Life: 1}}}
+	votes := []synod.Carried{{Instance: "key/k", Vote: synod.Vote{Ballot: synod.Ballot{Round: 1, ID: tags.NewPID(1, 1, 1)}, Value: []byte("v")}}}
 	for _, c := range []struct {
 		full   env.Message
 		fields int
@@ -144,9 +145,10 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&repair.Summary{Keys: 1, Standing: lives}, 4, 2, []env.Message{
 			&repair.Summary{Keys: 1}, &repair.Summary{Keys: 1, Standing: abd.Standing{Life: 2}}}},
 		{&repair.Offer{Terms: repair.Terms{Knows: 2}, Limit: 7}, 5, 3, []env.Message{&repair.Offer{}, &repair.Offer{Terms: repair.Terms{Knows: 2}}}},
-		{&repair.Missing{Records: repair.Records{More: true, Last: "k"}, Standing: lives}, 5, 3, []env.Message{
+		{&repair.Missing{Records: repair.Records{More: true, Last: "k"}, Standing: lives, Votes: votes}, 6, 3, []env.Message{
 			&repair.Missing{Records: repair.Records{More: true, Last: "k"}},
-			&repair.Missing{Records: repair.Records{More: true, Last: "k"}, Standing: abd.Standing{Life: 2}}}},
+			&repair.Missing{Records: repair.Records{More: true, Last: "k"}, Standing: abd.Standing{Life: 2}},
+			&repair.Missing{Records: repair.Records{More: true, Last: "k"}, Standing: lives}}},
 		{&repair.Attest{Life: 1, Horizon: horizon}, 4, 3, []env.Message{&repair.Attest{Life: 1}}},
 		{&rambo.Gossip{}, 2, 2, nil},
 		{&rambo.Gossiped{}, 2, 2, nil},

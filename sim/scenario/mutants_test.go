@@ -30,6 +30,7 @@ var scripted = map[string]string{
 	"repair.SkipTheDamaged":      "a record must be damaged while its node gives a page (damaged-page)",
 	"rambo.FenceTooEarly":        "members vote on the next configuration only once theirs is installed, so nobody comes to it (s7-fenced-too-early)",
 	"rambo.MergeWriteQuorum":     "one seed of churn in a hundred or so (7-old-read-quorum)",
+	"rambo.DropVotes":            "nobody votes on keys (votes-travel)",
 	"rambo.ForgetLives":          "a node must heal while its configuration goes out (lives-retired)",
 	"rambo.AttestForTheOutdated": "a node must heal while its configuration goes out (attest-outdated)",
 	"reconfig.TolerateNothing":   "operators force what they propose (reconfig.TestMutants)",

@@ -121,6 +121,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.Replica.Rambo.MergeWriteQuorum }},
 		{"rambo.LeaveGaps", "a page of a merge that was fetched early is taken, though the one before it has become shorter",
 			func(m *Mutants) *bool { return &m.Replica.Rambo.LeaveGaps }},
+		{"rambo.DropVotes", "the votes that come with a page of a merge are left out",
+			func(m *Mutants) *bool { return &m.Replica.Rambo.DropVotes }},
 		{"rambo.MergedUnsaved", "a member says that it has merged before that is durable",
 			func(m *Mutants) *bool { return &m.Replica.Rambo.MergedUnsaved }},
 		{"rambo.InstallTooFew", "a configuration is installed when one member has merged",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"atoll/abd"
@@ -13,7 +14,9 @@ import (
 	"atoll/rambo"
 	"atoll/reconfig"
 	"atoll/repair"
+	"atoll/replica"
 	"atoll/sim"
+	"atoll/synod"
 )
 
 // Rambo are the parts of a step from one configuration to the next, each once
@@ -25,6 +28,10 @@ import (
 //	recon p c1       p has c1 decided, and tells its members
 //	fence a          a fences the configuration that is installed for the next
 //	merge d [N]      d merges what that configuration holds, by N records a page
+//	accept p k v a b
+//	                 p asks a and b to accept v as an update of k in the first
+//	                 configuration
+//	voted d k v      d must have that vote on its disk
 //	carry a          a waits until enough members have merged, and asks them to
 //	retire a         a marks the next one as installed, with the lives that its
 //	                 last fence has brought
@@ -44,8 +51,9 @@ func Rambo(r *Run) Table {
 			"retire":  s.retire,
 			"upgrade": s.upgrade,
 			"gossip":  s.gossip,
+			"accept":  s.accept,
 		},
-		Commands: map[string]func([]string) (string, error){"map": s.print, "learn": s.learn},
+		Commands: map[string]func([]string) (string, error){"map": s.print, "learn": s.learn, "voted": s.voted},
 		Describe: s.describe,
 	}
 }
@@ -126,6 +134,46 @@ func (s *reconfigurations) merge(_ quorum.NodeID, e env.Env, args []string) (str
 		tasks.Pace.Page = n
 	}
 	return "", tasks.Merge(e)
+}
+
+// accept is "accept p k v a b".
+func (s *reconfigurations) accept(_ quorum.NodeID, e env.Env, args []string) (string, error) {
+	if len(args) < 3 {
+		return "", errors.New("want a key, a value and nodes")
+	}
+	req := &synod.Accept{Instance: synod.TravellingPrefix + synod.Instance(args[0]), Ballot: synod.Ballot{Round: 1, ID: e.ID()}, Value: []byte(args[1])}
+	var to []quorum.NodeID
+	for _, node := range args[2:] {
+		to = append(to, quorum.NodeID(node))
+	}
+	said := make(map[quorum.NodeID]string)
+	err := e.Ask(to, req, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		said[from] = "refused"
+		if _, ok := answer.(*synod.Accepted); ok {
+			said[from] = "accepted"
+		}
+		return len(said) == len(to)
+	})
+	var all []string
+	for _, node := range to {
+		all = append(all, fmt.Sprintf("%s %s", node, said[node]))
+	}
+	return strings.Join(all, ", "), err
+}
+
+// voted is "voted d k v".
+func (s *reconfigurations) voted(args []string) (string, error) {
+	if len(args) != 3 {
+		return "", errors.New("want a node, a key and a value")
+	}
+	vote, err := replica.VoteOf(s.Script.World.Process(quorum.NodeID(args[0])).Disk(), synod.TravellingPrefix+synod.Instance(args[1]))
+	if err != nil {
+		return "", err
+	}
+	if string(vote.Value) != args[2] {
+		s.Fail("%s has voted %q for %s, not %q", args[0], vote.Value, args[1], args[2])
+	}
+	return string(vote.Value), nil
 }
 
 // carry is "carry a".

@@ -357,6 +357,7 @@ func (r *Run) boot(p *sim.Process) (sim.Stepper, error) {
 		active = nil // it knows nothing, until somebody tells it
 	}
 	return replica.New(replica.Config{
+		Updates:        true,
 		Cluster:        clusterID,
 		Self:           p.ID(),
 		Configurations: active,

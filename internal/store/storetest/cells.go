@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,6 +57,12 @@ func cells(t *testing.T, h Harness) {
 		t.Errorf("the record behind the cell at %d has position %d", p, q)
 	}
 	empty := setCell(t, s, "empty", "")
+	if got := s.Cells(""); !slices.Equal(got, []string{"empty", "life"}) {
+		t.Errorf("the cells are %q", got)
+	}
+	if got := s.Cells("li"); !slices.Equal(got, []string{"life"}) {
+		t.Errorf("the cells that begin with li are %q", got)
+	}
 	if got := s.Cut(); got != empty {
 		t.Errorf("Cut = %d, want %d", got, empty)
 	}
