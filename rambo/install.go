@@ -12,30 +12,37 @@ const maxWaiting = 32
 
 // Install merges into the node what the configuration before its own holds, if
 // the node is new in that, or was asked to; and answers who waits for it.
+//
+// A merge goes on while copies of a request arrive, and ends when the step does.
 func (t Tasks) Install(e env.Env) error {
 	pace := t.Pace.withDefaults()
 	var waiting []env.Envelope
+	var merging env.Task
+	var into quorum.ConfigIndex
+	stop := func() {
+		if merging != nil {
+			merging.Cancel()
+			_ = merging.Join() // it was canceled, and goes on from where it stood
+			merging = nil
+		}
+	}
+	defer stop()
 	for {
 		k, err := env.AskOne[*known](e, e.Self(), &know{})
 		if err != nil {
 			return err
 		}
-		var merging env.Task
 		old, next, ok := k.step(t.Rules)
-		if ok {
-			waiting = answer(e, k, next, waiting)
-			if !(k.merged.Done && k.merged.Index == next.Index()) && wanted(e.Self(), old, next, waiting) {
-				m := merger{t, pace, old, next, k.merged}
-				merging = e.Go("rambo.merger", func(e env.Env) error { return m.run(e) })
-			}
-		} else {
-			waiting = answer(e, k, nil, waiting)
+		waiting = answer(e, k, next, waiting)
+		want := ok && !(k.merged.Done && k.merged.Index == next.Index()) && wanted(e.Self(), old, next, waiting)
+		if !want || into != next.Index() {
+			stop()
+		}
+		if want && merging == nil {
+			m := merger{t, pace, old, next, k.merged}
+			merging, into = e.Go("rambo.merger", func(e env.Env) error { return m.run(e) }), next.Index()
 		}
 		got, err := e.Receive(mailInstall)
-		if merging != nil {
-			merging.Cancel()
-			_ = merging.Join() // it was canceled, and goes on from where it stood
-		}
 		if err != nil {
 			return err
 		}
