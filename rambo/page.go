@@ -28,7 +28,7 @@ func (m merger) first(e env.Env, after abd.Key, expect int) (*gathering, error) 
 	if err != nil {
 		return nil, err
 	}
-	g := &gathering{merger: m, expect: expect, page: page{begin: after}, in: repair.Range{After: after}, items: own.Items}
+	g := &gathering{merger: m, expect: expect, page: page{begin: after}, in: repair.Range{After: after}, items: slices.Clone(own.Items)}
 	if own.More {
 		g.in.To, g.page.more = own.Items[len(own.Items)-1].Key, true
 	}
@@ -87,7 +87,7 @@ func (g *gathering) most(e env.Env) error {
 
 // offer asks for what the node lacks in the range.
 func (g *gathering) offer() *repair.Offer {
-	return &repair.Offer{Range: g.in, Items: g.items, Terms: g.terms(), Limit: g.pace.Page, Expect: g.expect}
+	return &repair.Offer{Range: g.in, Items: slices.Clone(g.items), Terms: g.terms(), Limit: g.pace.Page, Expect: g.expect}
 }
 
 // rest asks others whether they have the same by now: as many as are needed, and

@@ -14,6 +14,9 @@ const (
 	// says otherwise, and LargestPage what that may say.
 	MaxEntries  = abd.MaxPage
 	LargestPage = 4 * abd.MaxPage
+	// MaxItems is how many tags an Offer tells: a page of the asker's own, and
+	// those that another member has given for the same range.
+	MaxItems = abd.MaxPage + LargestPage
 	// MaxEntryBytes is about how many bytes of keys and values it holds. One
 	// record is always possible.
 	MaxEntryBytes = 1 << 20

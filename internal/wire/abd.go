@@ -114,7 +114,7 @@ func decodeList(d *Decoder) *abd.List {
 
 func encodePage(e *Encoder, m *abd.Page) {
 	e.array(6)
-	encodeItems(e, m.Items)
+	encodeItems(e, m.Items, abd.MaxPage)
 	e.bool(m.More)
 	encodeLives(e, &m.Standing)
 	encodeKnown(e, &m.Standing)
@@ -122,7 +122,7 @@ func encodePage(e *Encoder, m *abd.Page) {
 
 func decodePage(d *Decoder) *abd.Page {
 	n := d.begin("page", 4)
-	m := &abd.Page{Items: decodeItems(d), More: d.bool("more"), Standing: decodeLives(d)}
+	m := &abd.Page{Items: decodeItems(d, abd.MaxPage), More: d.bool("more"), Standing: decodeLives(d)}
 	decodeKnown(d, n-4, &m.Standing)
 	d.end(n - 6)
 	return m
@@ -207,15 +207,15 @@ func decodeHorizon(d *Decoder, left int) (h quorum.Horizon) {
 	return h
 }
 
-func encodeItems(e *Encoder, items []abd.Item) {
-	e.list("items", len(items), abd.MaxPage)
+func encodeItems(e *Encoder, items []abd.Item, most int) {
+	e.list("items", len(items), most)
 	for i := range items {
 		encodeItem(e, &items[i])
 	}
 }
 
-func decodeItems(d *Decoder) []abd.Item {
-	n := d.list("items", abd.MaxPage, minItem)
+func decodeItems(d *Decoder, most int) []abd.Item {
+	n := d.list("items", most, minItem)
 	if n == 0 {
 		return nil
 	}

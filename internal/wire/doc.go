@@ -143,6 +143,8 @@
 //	                      knows of no configuration, and is refused once the
 //	                      members have changed; and limit, at the end of
 //	                      Offer: who doesn't send it takes as many records as
-//	                      ever, and who skips it sends no more; and the votes
-//	                      at the end of Missing: who doesn't send them has none
+//	                      ever, and who skips it sends no more. Since then an
+//	                      Offer for a merge tells more than a thousand tags
+//	                      when members differ. And the votes at the end of
+//	                      Missing: who doesn't send them has none
 package wire

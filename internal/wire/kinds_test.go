@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,11 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/wire"
 	"atoll/quorum"
+	"atoll/repair"
 	"atoll/replica"
 	"atoll/sim"
+	"atoll/tags"
 )
 
 // A message that is declared somewhere and forgotten here would be noticed
@@ -191,3 +195,20 @@ func TestTypeWithoutEncoding(t *testing.T) {
 type foreign struct{}
 
 func (*foreign) Message() {}
+
+// TestLargestOffer: what a member that merges tells of a page, its own tags and
+// those that it was given, goes into one frame.
+func TestLargestOffer(t *testing.T) {
+	m := &repair.Offer{Terms: repair.Terms{Knows: 1}, Limit: repair.LargestPage}
+	for i := range repair.MaxItems {
+		m.Items = append(m.Items, abd.Item{Key: abd.Key(fmt.Sprintf("k%06d", i)), Tag: tags.Tag{Seq: 1, PID: tags.NewPID(1, 1, 1)}})
+	}
+	var e wire.Encoder
+	frame, err := e.AppendFrame(nil, 1, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := wire.DecodeFrame(body(t, frame)); err != nil || !reflect.DeepEqual(got, m) {
+		t.Errorf("it comes out as another: %v", err)
+	}
+}

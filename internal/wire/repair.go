@@ -59,14 +59,14 @@ func decodeSummary(d *Decoder) *repair.Summary {
 func encodeOffer(e *Encoder, m *repair.Offer) {
 	e.array(5)
 	encodeRange(e, m.Range)
-	encodeItems(e, m.Items)
+	encodeItems(e, m.Items, repair.MaxItems)
 	e.uint(uint64(m.Knows))
 	e.count("limit", int64(m.Limit), math.MaxInt32)
 }
 
 func decodeOffer(d *Decoder) *repair.Offer {
 	n := d.begin("offer", 3)
-	m := &repair.Offer{Range: decodeRange(d), Items: decodeItems(d)}
+	m := &repair.Offer{Range: decodeRange(d), Items: decodeItems(d, repair.MaxItems)}
 	m.Terms = decodeTerms(d, n-3)
 	if n > 4 {
 		m.Limit = int(d.count("limit", math.MaxInt32))
