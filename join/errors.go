@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,6 +15,7 @@ const wayOut = "this identity can't be used again: make a ticket with client mem
 // has lost what it had acknowledged.
 type OutcastError struct {
 	From    quorum.NodeID // who says so
+	Name    string        // what people call that node; "" if it isn't known
 	Verdict Verdict
 	// Known is what that node remembers, and Own what this one says.
 	Known, Own Life
@@ -29,14 +31,15 @@ func (e *OutcastError) Error() string {
 
 // Reason says what is wrong.
 func (e *OutcastError) Reason() string {
+	from := cmp.Or(e.Name, string(e.From))
 	switch e.Verdict {
 	case OtherStore:
-		return fmt.Sprintf("node %s knows this node by another store, %s, and this is %s", e.From, e.Known.Instance, e.Own.Instance)
+		return fmt.Sprintf("node %s knows this node by another store, %s, and this is %s", from, e.Known.Instance, e.Own.Instance)
 	case SecondCopy:
-		return fmt.Sprintf("node %s knows another process in start %d of this node: this folder is a copy, and the other one was started, or is running", e.From, e.Own.Starts)
+		return fmt.Sprintf("node %s knows another process in start %d of this node: this folder is a copy, and the other one was started, or is running", from, e.Own.Starts)
 	default:
 		return fmt.Sprintf("node %s knows this node in start %d at journal position %d, and this is start %d at %d: the folder was restored from an older copy",
-			e.From, e.Known.Starts, e.Known.Position, e.Own.Starts, e.Own.Position)
+			from, e.Known.Starts, e.Known.Position, e.Own.Starts, e.Own.Position)
 	}
 }
 

@@ -255,7 +255,7 @@ func TestStarts(t *testing.T) {
 // A bad verdict ends the node, in words that say what to do.
 func TestHear(t *testing.T) {
 	r := start(t, newStore(mapOf(t, "n1", "n2")), Rules{})
-	for v, want := range map[Verdict]string{OtherStore: "another store", OlderCopy: "an older copy", SecondCopy: "two copies"} {
+	for v, want := range map[Verdict]string{OtherStore: "another store", OlderCopy: "an older copy", SecondCopy: "is a copy"} {
 		_, err := r.Step(env.Address{Node: "n1"}, &hear{"n2", &Greeted{Verdict: v, Life: Life{Starts: 9, Position: 70}}}, 5, nil)
 		out, ok := errors.AsType[*OutcastError](err)
 		if !ok || out.Verdict != v || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "client member ticket") {

@@ -133,13 +133,22 @@ func (s *Server) greet(limit time.Duration) error {
 }
 
 // castOut makes an *join.OutcastError durable: it is what the folder's next starts
-// end with, and nobody has to find it out again. It returns err, and what went wrong.
+// end with, and nobody has to find it out again. It returns that error, with the name
+// of the node that says so and without the way that it has come, and what went wrong;
+// another error as it is.
 func (s *Server) castOut(err error) error {
 	outcast, ok := errors.AsType[*join.OutcastError](err)
 	if !ok {
 		return err
 	}
-	return errors.Join(err, identity.CastOut(s.folder.Dir, identity.Instance(outcast.Own.Instance), outcast.Reason()))
+	if news := s.known.Load(); news != nil {
+		for _, m := range news.Members {
+			if m.ID == outcast.From {
+				outcast.Name = m.Name
+			}
+		}
+	}
+	return errors.Join(outcast, identity.CastOut(s.folder.Dir, identity.Instance(outcast.Own.Instance), outcast.Reason()))
 }
 
 // Joined reports whether the cluster knows the node. One that doesn't know it yet

@@ -177,6 +177,9 @@ func TestAnOlderCopyIsOutcast(t *testing.T) {
 	if !ok || outcast.Verdict != join.SecondCopy || outcast.From != a.folder().ID {
 		t.Fatalf("on a copy of its folder: %v", err)
 	}
+	if text := err.Error(); !strings.HasPrefix(text, "node a knows ") {
+		t.Errorf("it is told: %s", text)
+	}
 	// Nobody is there who knows: the folder does, and another copy starts.
 	a.stop(sa)
 	cfg := greet(b)
