@@ -83,6 +83,10 @@ func (r *Registers) getOnce(e env.Env, key Key, tagOnly bool) (found, error) {
 	var g gathered
 	g.begin(p.config.Active(), r.Rules)
 	p.grow = g.grow
+	p.again = func(cs quorum.Configurations) {
+		g = gathered{}
+		g.begin(cs, r.Rules)
+	}
 	accept := func(from quorum.NodeID, answer env.Message) bool {
 		ack, ok := answer.(*GetAck)
 		if !ok {

@@ -51,6 +51,11 @@ type phase struct {
 	dropped bool // some are
 	// grow is told when the phase needs the quorums of other configurations.
 	grow func(quorum.Configurations)
+	// again, if there is one, forgets what was answered: the phase begins anew
+	// where it stands, over other configurations. Since then an answer counts only
+	// of who knows that the configuration since is installed.
+	again func(quorum.Configurations)
+	since quorum.ConfigIndex
 }
 
 // begin returns a phase over the active configurations.
@@ -99,7 +104,7 @@ func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, 
 		refused, isRefused := answer.(*env.Refused)
 		if s := standingOf(answer); s != nil {
 			var counts bool
-			if counts, out = p.hear(c, req, s); out {
+			if counts, out = p.hear(c, req, from, s); out {
 				return true
 			}
 			_, moved := answer.(*Moved)
@@ -159,10 +164,18 @@ func (p *phase) run(e env.Env, req env.Message, accept func(from quorum.NodeID, 
 // one (S1). A put phase goes on: what a member stores durably it has, whenever
 // it did so.
 //
+// A get phase doesn't have to ask once more for that, if the first member of the
+// newer ones who answers tells: that answer isn't too early. So it begins anew with
+// that, and those of all who know as much. When one comes of somebody who doesn't,
+// it may have been given too early, and the phase begins again.
+//
 // It goes by what its own answers reveal, and not by what others that share the
 // config map have learned meanwhile: with the news that a configuration is out
 // comes what its members knew of lives, for the phase that is told (H5).
-func (p *phase) hear(c env.Conversation, req env.Message, s *Standing) (counts, out bool) {
+func (p *phase) hear(c env.Conversation, req env.Message, from quorum.NodeID, s *Standing) (counts, out bool) {
+	if s.Horizon.Installed < p.since && !p.rules.CountEarly {
+		return false, true
+	}
 	if !p.config.Horizon().Behind(s.Horizon) || p.rules.IgnoreNews {
 		return true, false
 	}
@@ -177,11 +190,35 @@ func (p *phase) hear(c env.Conversation, req env.Message, s *Standing) (counts, 
 	if m.Horizon().Behind(s.Horizon) {
 		return false, false // it knows of something, and doesn't say what
 	}
-	if m.Installed().Index() > p.config.Installed().Index() && !p.lasting && !p.rules.DropInTheMiddle {
+	switch {
+	case m.Installed().Index() == p.config.Installed().Index(), p.lasting, p.rules.DropInTheMiddle:
+		p.follow(c, req, m)
+	case p.again != nil && p.fresh(from, m) && m.Installed().Index() <= s.Horizon.Installed:
+		p.anew(c, m)
+	default:
 		return false, true
 	}
-	p.follow(c, req, m)
 	return true, false
+}
+
+// fresh reports whether a phase can begin anew where it stands with an answer of
+// from, over the configurations of m: from is a member of one, and no other has
+// answered or refused so far.
+func (p *phase) fresh(from quorum.NodeID, m *quorum.Map) bool {
+	return m.Has(from) && !slices.ContainsFunc(p.answered.Nodes(), m.Has) && !slices.ContainsFunc(p.away, m.Has) &&
+		!slices.ContainsFunc(p.refusals, func(r refusedBy) bool { return m.Has(r.node) })
+}
+
+// anew makes the phase one over the configurations that are active in m, which has
+// no answer yet.
+func (p *phase) anew(c env.Conversation, m *quorum.Map) {
+	cs := m.Active()
+	p.config, p.since = m, m.Installed().Index()
+	p.away, p.refusals = nil, nil
+	p.answered.Begin(cs)
+	p.refused.Begin(cs)
+	p.again(cs)
+	c.Add(cs.Members()...)
 }
 
 // wake is called when the process has learned of configurations otherwise than

@@ -28,6 +28,9 @@ type Rules struct {
 	// DropInTheMiddle: a get phase goes on without a configuration that is out
 	// meanwhile.
 	DropInTheMiddle bool
+	// CountEarly: a get phase that begins anew where it stands counts answers of
+	// whoever gives them.
+	CountEarly bool
 	// ServeTheOutdated: a replica answers who can't hear of configurations.
 	ServeTheOutdated bool
 	// KeepSpares: a refusal, or an answer to something else, brings in nobody.

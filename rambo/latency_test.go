@@ -88,8 +88,7 @@ func (d *discovery) tell(of, from, to int) {
 }
 
 // TestRoundTripsOfDiscovery: each configuration that an operation discovers costs it
-// one more round trip at most, and the news that the one before is out another one
-// if it comes later than that, from a new member. A get takes one if what it finds is
+// one more round trip at most. A get takes one if what it finds is
 // settled, as here, and two if not; a put takes two.
 func TestRoundTripsOfDiscovery(t *testing.T) {
 	for _, c := range []struct {
@@ -103,7 +102,7 @@ func TestRoundTripsOfDiscovery(t *testing.T) {
 		{"two are installed, and the old members know", [3][2]int{{2, 2}, {2, 2}, {2, 2}}, 1 + 1, 2 + 1},
 		{"two are installed, one after the other", [3][2]int{{1, 1}, {2, 2}, {2, 2}}, 1 + 2, 2 + 2},
 		{"one is installed, and one decided", [3][2]int{{1, 1}, {1, 2}, {1, 2}}, 1 + 2, 2 + 2},
-		{"one is decided, and its members know that it is installed", [3][2]int{{0, 1}, {1, 1}, {1, 1}}, 1 + 2, 2 + 2},
+		{"one is decided, and its members know that it is installed", [3][2]int{{0, 1}, {1, 1}, {1, 1}}, 1 + 1, 2 + 1},
 	} {
 		for _, write := range []bool{false, true} {
 			d := newDiscovery(t)

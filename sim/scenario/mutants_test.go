@@ -26,6 +26,7 @@ var scripted = map[string]string{
 	"abd.SleepOn":                "the same (woken)",
 	"abd.MovedTellsNothing":      "a node must heal while its configuration goes out (lives-by-moved)",
 	"abd.DropInTheMiddle":        "one seed of churn in a hundred or so (s1-dropped-in-the-middle)",
+	"abd.CountEarly":             "the answer of a new member must be under way while it merges and all others end that (s1-begun-anew)",
 	"abd.ServeTheOutdated":       "all clients here can hear of configurations (outdated-caller)",
 	"repair.SkipTheDamaged":      "a record must be damaged while its node gives a page (damaged-page)",
 	"rambo.FenceTooEarly":        "members vote on the next configuration only once theirs is installed, so nobody comes to it (s7-fenced-too-early)",

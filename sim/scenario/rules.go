@@ -47,6 +47,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.abd().MovedTellsNothing }},
 		{"abd.DropInTheMiddle", "a get phase goes on without a configuration that is out meanwhile",
 			func(m *Mutants) *bool { return &m.abd().DropInTheMiddle }},
+		{"abd.CountEarly", "a get phase that begins anew where it stands counts answers of whoever gives them",
+			func(m *Mutants) *bool { return &m.abd().CountEarly }},
 		{"abd.ServeTheOutdated", "a replica answers who can't hear of configurations",
 			func(m *Mutants) *bool { return &m.abd().ServeTheOutdated }},
 		{"abd.KeepSpares", "a refusal, or an answer to something else, brings in nobody",
