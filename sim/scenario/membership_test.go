@@ -83,9 +83,15 @@ func TestLadder(t *testing.T) {
 func TestChurnShrinks(t *testing.T) {
 	s := racing(t)
 	s.Rules = []string{"rambo.InstallTooFew"}
-	p := s.Draw(1)
-	if v := mustRun(t, p, scenario.Options{}).Violation; v == nil || v.Rule != "lost-at-retirement" {
-		t.Fatalf("seed 1 gives %v", v)
+	var p scenario.Plan
+	for seed := uint64(1); ; seed++ {
+		p = s.Draw(seed)
+		if v := mustRun(t, p, scenario.Options{}).Violation; v != nil && v.Rule == "lost-at-retirement" {
+			break
+		}
+		if seed == 30 {
+			t.Fatalf("no seed up to %d breaks the promise", seed)
+		}
 	}
 	small, r, err := scenario.Shrink(p, scenario.ShrinkOptions{Runs: 200})
 	if err != nil {
