@@ -81,6 +81,15 @@ func rate(s string) (int, error) {
 }
 
 func (s replacements) run(b *bed) error {
+	err := s.measure(b)
+	if s.plot == "" || len(b.results.Replacements) == 0 {
+		return err
+	}
+	return errors.Join(err, report.Plot(s.plot, b.results.Replacements)) // of what there is, if it was interrupted
+}
+
+// measure makes the replacements.
+func (s replacements) measure(b *bed) error {
 	if err := b.build(); err != nil {
 		return err
 	}
@@ -116,10 +125,7 @@ func (s replacements) run(b *bed) error {
 			}
 		}
 	}
-	if s.plot == "" {
-		return nil
-	}
-	return report.Plot(s.plot, b.results.Replacements)
+	return nil
 }
 
 // replaced is a cluster whose members are replaced one after another.
