@@ -40,8 +40,8 @@
 // (package repair). Who counts acknowledgements learns of that from those who
 // attested. When a configuration goes out, they may go with it. So whoever
 // learns that k+1 is installed learns, in the same message and in the same
-// record, of all lives that the fenced members knew (H5). Those of nodes that no
-// active configuration names are forgotten (H6).
+// record, of all lives that the fenced members knew (H5). None is ever forgotten
+// (H6).
 //
 // # Forgetting
 //

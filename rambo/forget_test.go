@@ -4,7 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/rambo"
@@ -119,41 +118,4 @@ func TestOneHop(t *testing.T) {
 		c.rounds(1, "a", "b")
 	}
 	c.knows(true, "x", "a", "b")
-}
-
-// TestLivesOfOthersAreForgotten: when no configuration names a node any more, its
-// lives are of no interest (H6), and gossip of who hasn't heard doesn't bring them
-// back.
-func TestLivesOfOthersAreForgotten(t *testing.T) {
-	c := newCouple(t, "a", "b")
-	lives := rambo.Knowledge{News: &quorum.News{Map: c.m}, Lives: []abd.LifeOf{{Node: "b", Life: 2}, {Node: "x", Life: 1}}}
-	c.step("a", "b", &rambo.Gossip{Knowledge: lives})
-	told := func() []abd.LifeOf {
-		k, _ := rambo.Told(c.step("a", "a", rambo.Know))
-		return k.Lives
-	}
-	if got := told(); !slices.Equal(got, lives.Lives[:1]) {
-		t.Errorf("a knows %v, want %v", got, lives.Lives[:1])
-	}
-	without, err := quorum.NewConfiguration(1, []quorum.NodeID{"a"}, quorum.System{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	both, err := c.m.Decide(without)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.step("a", "b", &rambo.Gossip{Knowledge: rambo.Knowledge{News: &quorum.News{Map: both}}})
-	if got := told(); len(got) != 1 {
-		t.Errorf("b is a member still, and a knows %v", got)
-	}
-	installed, err := quorum.NewMap(without)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.step("a", "x", &rambo.Gossip{Knowledge: rambo.Knowledge{News: &quorum.News{Map: installed}, Lives: lives.Lives}})
-	c.step("a", "b", &rambo.Gossip{Knowledge: lives})
-	if got := told(); len(got) != 0 {
-		t.Errorf("b is out, and a knows %v", got)
-	}
 }

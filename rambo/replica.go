@@ -211,19 +211,14 @@ func (r *Replica) knowledge() Knowledge {
 }
 
 // learn takes in what another node knows. Lives and the map are one group of
-// records: whoever knows that a configuration is installed knows the lives of its
-// members that came with it (H5, H6).
+// records: whoever knows that a configuration is installed knows the lives that
+// came with it (H5). None is ever forgotten (H6).
 func (r *Replica) learn(from quorum.NodeID, k Knowledge) error {
-	var theirs *quorum.Map
-	if k.News != nil {
-		theirs = k.News.Map
-	}
-	next, err := r.Map().Merge(theirs)
-	if err != nil {
-		return &env.Refused{Reason: env.ReasonBadRequest, Text: err.Error()}
-	}
-	if err := r.repair.Learn(repair.Living(k.Lives, next)); err != nil || k.News == nil {
+	if err := r.repair.Learn(k.Lives); err != nil {
 		return err
+	}
+	if k.News == nil {
+		return nil
 	}
 	said, _ := find(k.News.Members, r.cfg.Own.ID) // of this node, in another life maybe
 	others := slices.DeleteFunc(slices.Clone(k.News.Members), func(m quorum.Member) bool { return m.ID == r.cfg.Own.ID })
@@ -376,18 +371,17 @@ func (r *Replica) retire(m *retire) (env.Message, env.Position, error) {
 	if r.cfg.Rules.ForgetLives {
 		m = &retire{Index: m.Index}
 	}
-	if r.Map().Horizon().Installed >= m.Index {
-		return &retired{}, r.known(), nil
-	}
-	installed, err := r.Map().Install(m.Index)
-	if err != nil {
-		return nil, 0, &env.Refused{Reason: env.ReasonBadRequest, Text: err.Error()}
-	}
-	if err := r.repair.Learn(repair.Living(m.Lives, installed)); err != nil {
+	if err := r.repair.Learn(m.Lives); err != nil {
 		return nil, 0, err
 	}
-	if err := r.note(installed, nil); err != nil {
-		return nil, 0, err
+	if r.Map().Horizon().Installed < m.Index {
+		installed, err := r.Map().Install(m.Index)
+		if err != nil {
+			return nil, 0, &env.Refused{Reason: env.ReasonBadRequest, Text: err.Error()}
+		}
+		if err := r.note(installed, nil); err != nil {
+			return nil, 0, err
+		}
 	}
 	return &retired{}, r.known(), nil
 }
@@ -412,8 +406,10 @@ func (r *Replica) noteFrom(from quorum.NodeID, m *quorum.Map, members []quorum.M
 		if r.at, err = r.view.SetCell(cellMap, next.Append(nil)); err != nil {
 			return err
 		}
-		if err := r.repair.Forget(next); err != nil {
-			return err
+		if r.cfg.Rules.DropLives {
+			if err := r.repair.Drop(next.Has); err != nil {
+				return err
+			}
 		}
 	}
 	if all != nil {

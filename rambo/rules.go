@@ -26,6 +26,8 @@ type Rules struct {
 	InstallTooFew bool
 	// StayersHaveAll: members that stay are taken for such that have merged.
 	StayersHaveAll bool
+	// DropLives: lives of nodes that no active configuration names are forgotten.
+	DropLives bool
 	// ForgetLives: who retires a configuration says nothing of lives.
 	ForgetLives bool
 	// AttestForTheOutdated: a node attests a life to who counts fewer

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/reconfig"
@@ -34,22 +33,6 @@ var unitMutants = map[string]func(*testing.T, reconfig.Rules) string{
 		m := step(t, r, &reconfig.Ready{Cluster: "c1", Configuration: configuration(t, 5, "majority", "d")}).Message
 		if _, ready := m.(*reconfig.Readied); ready {
 			return "ready for an index that is decided"
-		}
-		return ""
-	},
-	"ReadyAgain": func(t *testing.T, rules reconfig.Rules) string {
-		r := reconfig.NewReplica(reconfig.Config{Cluster: "c1", Self: "d", Rules: rules,
-			Facts: func() reconfig.Facts { return reconfig.Facts{} }, Life: func() abd.Life { return 1 }}, sim.NewDisk())
-		ready := func(index quorum.ConfigIndex, now ...quorum.NodeID) bool {
-			r.Stand(news(t, configuration(t, index, "majority", now...)), 0)
-			_, ready := step(t, r, &reconfig.Ready{Cluster: "c1", Configuration: configuration(t, index+1, "majority", "d")}).Message.(*reconfig.Readied)
-			return ready
-		}
-		if !ready(4, "a", "d") {
-			t.Error("a member isn't ready to stay")
-		}
-		if ready(5, "a") {
-			return "a node whose other life is forgotten comes back"
 		}
 		return ""
 	},

@@ -22,8 +22,6 @@ type Config struct {
 	// nothing of lives: so it may teach a node what was decided, not what is
 	// installed (H5).
 	Learn func(*quorum.News) error
-	// Life returns the life that the node is in. Nil: its first.
-	Life  func() abd.Life
 	Rules Rules
 	Synod synod.Rules
 }
@@ -161,10 +159,6 @@ func (r *Replica) ready(m *Ready) (env.Message, env.Position, error) {
 // unready returns why the node can't be asked to be ready for a configuration:
 // only for the index that follows the installed one is there anything to agree
 // on (R4.1).
-//
-// A node that is no member any more and has taken back what it had acknowledged is
-// ready for none. Others have forgotten that it did, and some put may count what
-// it once said: it would as soon as the node were a member again (H6).
 func (r *Replica) unready(c *quorum.Configuration) string {
 	h := r.horizon()
 	switch {
@@ -174,8 +168,6 @@ func (r *Replica) unready(c *quorum.Configuration) string {
 		return fmt.Sprintf("the next configuration here is %d, not %d", h.Next, c.Index())
 	case h.Next != h.Installed+1:
 		return fmt.Sprintf("configuration %d isn't installed here yet", h.Next-1)
-	case r.cfg.Life != nil && r.cfg.Life() > 0 && !r.news.Map.Has(r.cfg.Self) && !r.cfg.Rules.ReadyAgain:
-		return "this node was removed after it had healed damaged records, and can't be a member again: make a ticket with client member ticket, and start a new node with replica join"
 	}
 	return ""
 }

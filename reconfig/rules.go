@@ -17,9 +17,6 @@ type Rules struct {
 	ReadyUnsynced bool
 	// ReadyForAny: a node says that it is ready for whatever index.
 	ReadyForAny bool
-	// ReadyAgain: a node is ready to come back though it has taken back what it had
-	// acknowledged.
-	ReadyAgain bool
 	// VoteOnAny: an acceptor votes on an index under ballots of whatever
 	// configuration.
 	VoteOnAny bool

@@ -56,23 +56,12 @@ func (r *Replica) Learn(lives []abd.LifeOf) error {
 	return r.note(s)
 }
 
-// Forget drops the lives of nodes that aren't members of any active configuration
-// of m (H6). It is no matter if there is no space for that now.
-func (r *Replica) Forget(m *quorum.Map) error {
+// Drop forgets the lives of nodes that keep doesn't name. It is for a mutant: they
+// must not be forgotten (H6).
+func (r *Replica) Drop(keep func(quorum.NodeID) bool) error {
 	s := r.standing
-	s.Others = Living(s.Others, m)
-	if len(s.Others) == len(r.standing.Others) {
-		return nil
-	}
-	if err := r.note(s); !errors.Is(err, abd.ErrFull) {
-		return err
-	}
-	return nil
-}
-
-// Living returns those of lives that are of members of an active configuration of m.
-func Living(lives []abd.LifeOf, m *quorum.Map) []abd.LifeOf {
-	return slices.DeleteFunc(slices.Clone(lives), func(l abd.LifeOf) bool { return !m.Has(l.Node) })
+	s.Others = slices.DeleteFunc(slices.Clone(s.Others), func(l abd.LifeOf) bool { return !keep(l.Node) })
+	return r.note(s)
 }
 
 var errTooManyLives = &env.Refused{Reason: env.ReasonFull, Text: "too many nodes are in a later life than their first"}

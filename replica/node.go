@@ -124,7 +124,6 @@ func New(cfg Config, store Store) (*Node, error) {
 	n.registers = abd.NewReplica(r.Watched(), cfg.MaxValue, cfg.Rules.ABD)
 	n.reconfig = reconfig.NewReplica(reconfig.Config{
 		Cluster: cfg.Cluster, Self: cfg.Self, Learn: c.Learn, Rules: cfg.Rules.Reconfig, Synod: cfg.Rules.Synod,
-		Life: func() abd.Life { standing, _ := r.Standing(); return standing.Life },
 		Facts: func() reconfig.Facts {
 			return reconfig.Facts{Build: facts(cfg).Version, Keys: store.Usage().Keys}
 		},
