@@ -28,8 +28,9 @@ func (m merger) run(e env.Env) error {
 	if at.Index != m.next.Index() {
 		at = merged{Index: m.next.Index()}
 	}
+	p := pacer{rate: m.pace.Rate}
 	for !at.Done {
-		err := m.stretch(e, &at)
+		err := m.stretch(e, &p, &at)
 		if _, ended := errors.AsType[*env.Unfinished](err); ended {
 			return err
 		}
@@ -54,19 +55,18 @@ func (m merger) run(e env.Env) error {
 // when it is its turn: it says what its members held when they gave it, and what
 // they acknowledge afterwards reveals the next configuration, however long that
 // is (R4.3).
-func (m merger) stretch(e env.Env, at *merged) (failed error) {
+func (m merger) stretch(e env.Env, p *pacer, at *merged) (failed error) {
 	fail := func(err error) bool {
 		if failed == nil {
 			failed = err
 		}
 		return err != nil
 	}
-	p := pacer{rate: m.pace.Rate}
 	var comparing, storing *underway
 	for after, more := at.After, true; more || comparing != nil || storing != nil; {
 		var fetched *underway
 		if more {
-			g, err := m.fetch(e, &p, after)
+			g, err := m.fetch(e, p, after)
 			if !fail(err) {
 				fetched = &underway{gathering: g, until: g.in.To}
 				after, more = g.in.To, g.page.more
@@ -76,9 +76,12 @@ func (m merger) stretch(e env.Env, at *merged) (failed error) {
 			*at = storing.at
 		}
 		storing = nil
-		if comparing != nil && !fail(comparing.Join()) && failed == nil {
+		if comparing != nil {
+			fail(comparing.Join())
+			p.charge(comparing.page) // what came is paid for, whatever becomes of it
+		}
+		if comparing != nil && failed == nil {
 			took := comparing.page
-			p.charge(took)
 			storing = m.store(e, took, at.Index)
 			if took.end != comparing.until && !m.Rules.LeaveGaps {
 				// Somebody had so much beside that the page ends earlier, and
