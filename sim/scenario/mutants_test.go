@@ -98,7 +98,7 @@ func racing(t *testing.T) scenario.Scenario {
 // TestMutants shows that runs notice each rule that is broken, within a few
 // seeds.
 func TestMutants(t *testing.T) {
-	const budget = 60
+	const budget = 200
 	for _, rule := range scenario.RuleNames() {
 		if why := scripted[rule]; why != "" {
 			continue
