@@ -1,9 +1,11 @@
 package rambo_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
 	"atoll/rambo"
@@ -12,57 +14,116 @@ import (
 	"atoll/sim"
 )
 
-// TestOneDriverIsEnough: one node takes another one's place and leaves it again,
-// over and over, in a store that fits on a page. The member whose turn it is brings
-// each step to its end; the next one's turn would be in an hour.
-func TestOneDriverIsEnough(t *testing.T) {
-	world := sim.New(sim.Config{
+// exchange is a world of four nodes, a b c d, of which the first three are members,
+// and an operator who puts others in their places.
+type exchange struct {
+	*sim.World
+	t        *testing.T
+	nodes    []*sim.Process
+	operator *sim.Process
+	proposer *reconfig.Proposer
+}
+
+func newExchange(t *testing.T, pace rambo.Pace) *exchange {
+	t.Helper()
+	x := &exchange{t: t, World: sim.New(sim.Config{
 		Seed: 1,
 		Link: func(_, _ quorum.NodeID) sim.Link { return sim.Link{Delay: sim.Table(time.Millisecond)} },
 		Sync: func(quorum.NodeID) sim.Delay { return sim.Table(time.Millisecond) },
-	})
-	t.Cleanup(world.Close)
-	sets := [][]quorum.NodeID{{"a", "b", "c"}, {"a", "b", "d"}}
-	first, err := quorum.NewConfiguration(0, sets[0], quorum.System{})
+	})}
+	t.Cleanup(x.Close)
+	first, err := quorum.NewConfiguration(0, []quorum.NodeID{"a", "b", "c"}, quorum.System{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var nodes []*sim.Process
 	for _, id := range []quorum.NodeID{"a", "b", "c", "d"} {
-		p, err := world.AddNode(id, func(p *sim.Process) (sim.Stepper, error) {
+		p, err := x.AddNode(id, func(p *sim.Process) (sim.Stepper, error) {
 			return replica.New(replica.Config{
-				Cluster: "one", Self: p.ID(), MaxValue: 100, Configurations: quorum.Configurations{first},
+				Cluster: "one", Self: p.ID(), MaxValue: 1000, Configurations: quorum.Configurations{first},
 				Members:         []quorum.Member{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "d"}},
-				Reconfiguration: rambo.Pace{Turn: time.Hour, Patience: time.Hour},
+				Reconfiguration: pace,
 			}, p.Disk())
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		nodes = append(nodes, p)
+		x.nodes = append(x.nodes, p)
 	}
 	known, err := quorum.NewMap(first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	operator := world.AddClient("operator")
-	proposer := &reconfig.Proposer{Cluster: "one", Known: rambo.NewCMap(known)}
-	for k := 1; k <= 6; k++ {
-		s := operator.Scope(0)
-		s.Start(func(e env.Env) error {
-			_, err := rambo.Recon(e, proposer, reconfig.Proposal{Members: sets[k%2]})
-			return err
-		})
-		if err := world.Wait(time.Minute, s); err != nil || s.Err() != nil {
-			t.Fatalf("configuration %d isn't decided: %v, %v", k, err, s.Err())
+	x.operator = x.AddClient("operator")
+	x.proposer = &reconfig.Proposer{Cluster: "one", Known: rambo.NewCMap(known)}
+	return x
+}
+
+// do runs what the operator does until it is done.
+func (x *exchange) do(what func(env.Env) error) {
+	x.t.Helper()
+	s := x.operator.Scope(0)
+	s.Start(what)
+	if err := x.Wait(time.Minute, s); err != nil || s.Err() != nil {
+		x.t.Fatal(err, s.Err())
+	}
+}
+
+// decide has the nodes agree on other members.
+func (x *exchange) decide(members ...quorum.NodeID) {
+	x.t.Helper()
+	x.do(func(e env.Env) error {
+		_, err := rambo.Recon(e, x.proposer, reconfig.Proposal{Members: members})
+		return err
+	})
+}
+
+// installed returns the newest configuration that all nodes know to be installed,
+// and tells the operator of it.
+func (x *exchange) installed() quorum.ConfigIndex {
+	least := mapOn(x.nodes[0])
+	for _, p := range x.nodes[1:] {
+		if m := mapOn(p); m.Installed().Index() < least.Installed().Index() {
+			least = m
 		}
-		world.RunFor(40 * time.Millisecond) // sooner than what isn't answered is asked again
-		for _, p := range nodes {
-			m := mapOn(p)
-			if got := m.Installed().Index(); int(got) != k {
-				t.Fatalf("%s: in the end configuration %d is installed, want %d", p.ID(), got, k)
+	}
+	x.proposer.Known.Learn(&quorum.News{Map: least})
+	return least.Installed().Index()
+}
+
+// TestOneDriverIsEnough: one node takes another one's place and leaves it again,
+// over and over, in a store that fits on a page. The member whose turn it is brings
+// each step to its end; the next one's turn would be in an hour.
+func TestOneDriverIsEnough(t *testing.T) {
+	x := newExchange(t, rambo.Pace{Turn: time.Hour, Patience: time.Hour})
+	for k := quorum.ConfigIndex(1); k <= 6; k++ {
+		x.decide("a", "b", []quorum.NodeID{"c", "d"}[k%2])
+		x.RunFor(40 * time.Millisecond) // sooner than what isn't answered is asked again
+		if got := x.installed(); got != k {
+			t.Fatalf("in the end configuration %d is installed, want %d", got, k)
+		}
+	}
+}
+
+// TestAMergeKeepsToItsRate: what a new member has to take over, 20,000 bytes, takes
+// it two seconds at 10,000 bytes a second.
+func TestAMergeKeepsToItsRate(t *testing.T) {
+	x := newExchange(t, rambo.Pace{Rate: 10_000, Page: 1, Patience: time.Hour})
+	registers := &abd.Registers{Known: x.proposer.Known, MaxValue: 1000}
+	x.do(func(e env.Env) error {
+		for i := range 20 {
+			if _, err := registers.Write(e, abd.Operation{Key: abd.Key(fmt.Sprintf("key %2d", i)), Value: make([]byte, 994)}); err != nil {
+				return err
 			}
-			proposer.Known.Learn(&quorum.News{Map: m})
 		}
+		return nil
+	})
+	x.decide("a", "b", "d")
+	x.RunFor(1500 * time.Millisecond)
+	if got := x.installed(); got != 0 {
+		t.Errorf("configuration %d is installed after a second and a half", got)
+	}
+	x.RunFor(1500 * time.Millisecond)
+	if got := x.installed(); got != 1 {
+		t.Errorf("configuration %d is installed after three seconds", got)
 	}
 }
