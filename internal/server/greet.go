@@ -132,6 +132,18 @@ func (s *Server) greet(limit time.Duration) error {
 	}
 }
 
+// part greets others once more, before the node ends in order: those who hear it
+// know how far it came, and find a copy out that is older by less than the time
+// between two greetings. It waits a moment for the first to answer.
+func (s *Server) part() {
+	if !s.parts || s.health() != nil || !s.Joined() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.tasks, parting)
+	defer cancel()
+	_ = join.Tasks{}.Hello(s.runtime.Scope(ctx)) // nobody may be there
+}
+
 // castOut makes an *join.OutcastError durable: it is what the folder's next starts
 // end with, and nobody has to find it out again. It returns that error, with the name
 // of the node that says so and without the way that it has come, and what went wrong;

@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/abd"
 	"atoll/client"
 	"atoll/internal/identity"
 	"atoll/internal/logtest"
@@ -189,6 +191,32 @@ func TestAnOlderCopyIsOutcast(t *testing.T) {
 	}
 	copyFolder(t, backup, folder)
 	b.start(cfg)
+}
+
+// TestALastGreeting: a member that ends in order has told how far it came. So a copy
+// of its folder that was made while it ran is found out, however young.
+func TestALastGreeting(t *testing.T) {
+	t.Parallel()
+	nodes := newNodes(t, identity.Spec{}, "a", "b")
+	a, b := nodes[0], nodes[1]
+	a.start(a.config())
+	cfg := b.config()
+	cfg.Greeting = patience
+	sb := b.start(cfg)
+	folder, backup := filepath.Join(b.dir, "b"), filepath.Join(t.TempDir(), "b")
+	copyFolder(t, folder, backup)
+	p := b.dial(nil)
+	for i := range 100 {
+		if _, ok := p.ask(putOf(fmt.Sprint(i), "v")).(*abd.PutAck); !ok {
+			t.Fatal("a put isn't acknowledged")
+		}
+	}
+	b.stop(sb)
+	copyFolder(t, backup, folder)
+	_, err := server.Start(cfg)
+	if outcast, ok := errors.AsType[*join.OutcastError](err); !ok || outcast.Verdict != join.OlderCopy {
+		t.Errorf("on a copy that is a moment old: %v", err)
+	}
 }
 
 // TestAnotherStoreIsRefused: an identity isn't used with a store that isn't its own:

@@ -41,6 +41,9 @@ const (
 	// greeting is how long a node waits before it serves for another one that
 	// knows it, and maxEarly how many messages of others' greeting wait meanwhile.
 	greeting = time.Second
+	// parting is how long a node that ends in order waits for another one to hear
+	// how far it came.
+	parting  = 250 * time.Millisecond
 	maxEarly = 256
 	// joinRedial is the pause between two attempts to find the cluster at one
 	// address of a ticket.

@@ -38,7 +38,7 @@ type Config struct {
 	Advertise []string
 	// Greeting is how long the node waits, before it serves, for another one that
 	// knows whether it has lost anything. Default one second; below zero it
-	// doesn't wait.
+	// doesn't wait, and when it is closed it doesn't tell others how far it came.
 	Greeting time.Duration
 	// Metrics is a loopback address, "host:port", for Prometheus metrics
 	// (/metrics), checks of whether the node lives (/livez) and does all of
@@ -118,6 +118,7 @@ type Server struct {
 	early    chan item                   // what is stepped before the node serves
 	open     atomic.Bool                 // all goes to the inbox
 	joined   atomic.Bool                 // the cluster knows the node
+	parts    bool                        // it says how far it came before it ends
 
 	workers sync.WaitGroup
 	stop    sync.Once
@@ -190,6 +191,7 @@ func Start(cfg Config) (_ *Server, err error) {
 	if s.Joined() {
 		s.runTasks()
 	}
+	s.parts = cfg.Greeting >= 0
 	s.log.Info("serving", "id", s.folder.ID, "cluster", s.folder.Cluster.Cluster, "addresses", s.Addrs(), "metrics", cmp.Or(cfg.Metrics, "none"),
 		"version", cfg.Version, "took", time.Since(s.started).Round(time.Millisecond))
 	return s, nil
@@ -335,6 +337,7 @@ func (s *Server) fail(err error) {
 // Close ends the node's tasks, stops serving and closes the store, and returns why the server had
 // failed before, if it had. What was acked is durable, what wasn't may be lost.
 func (s *Server) Close() error {
+	s.part()
 	s.stop.Do(func() { close(s.stopped) })
 	s.endTasks(env.ErrStopped)
 	s.runtime.Stop()
