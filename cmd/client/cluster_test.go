@@ -86,6 +86,44 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// TestRefresh: the addresses of a context file become those of the members, also when
+// nobody is at the old ones; what can't be asked leaves the file as it is.
+func TestRefresh(t *testing.T) {
+	path := startCluster(t)
+	file, err := identity.LoadContext(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alive := file.Endpoints[0]
+	file.Endpoints = []string{"127.0.0.1:1", alive}
+	if err := identity.SaveContext(path, file); err != nil {
+		t.Fatal(err)
+	}
+	endpoints := func() string {
+		c, err := identity.LoadContext(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(c.Endpoints, " ")
+	}
+	if stdout, stderr, code := run(t, "", "refresh", "--context", path); code != 0 || stdout != path+": "+alive+"\n" || endpoints() != alive {
+		t.Errorf("exit %d, %s%s, and the file has %s", code, stdout, stderr, endpoints())
+	}
+	file.Endpoints = []string{"127.0.0.1:1"}
+	if err := identity.SaveContext(path, file); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := run(t, "", "refresh", "--context", path, "--timeout", "1s"); code != cli.ExitNoQuorum || endpoints() != "127.0.0.1:1" {
+		t.Errorf("nobody there: exit %d, %s, and the file has %s", code, stderr, endpoints())
+	}
+	if _, stderr, code := run(t, "", "refresh", "--context", path, "--endpoints", alive); code != 0 || endpoints() != alive {
+		t.Errorf("told where: exit %d, %s, and the file has %s", code, stderr, endpoints())
+	}
+	if _, stderr, code := run(t, "", "refresh"); code != cli.ExitUsage || !strings.Contains(stderr, "--context") {
+		t.Errorf("no file: exit %d, %s", code, stderr)
+	}
+}
+
 // anyTag puts TAG in place of each tag.
 func anyTag(s string) string {
 	tag := func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') && r != '.' }

@@ -6,6 +6,7 @@
 //	client list [PREFIX]         print the keys that have a value
 //	client status                what the cluster says of itself
 //	client member {list,ticket}  who is in the cluster, and who may come
+//	client refresh               write where the members are into a context file
 //	client bench {put,get,mixed} measure
 //	client version
 //
@@ -27,5 +28,5 @@ func main() { os.Exit(cli.Run(app(), os.Args)) }
 
 func app() *urfave.App {
 	return cli.App("client", "read and write the registers of a cluster",
-		put(), get(), remove(), list(), status(), member(), bench(), cli.Version("client"))
+		put(), get(), remove(), list(), status(), member(), refresh(), bench(), cli.Version("client"))
 }
