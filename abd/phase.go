@@ -69,10 +69,13 @@ type refusedBy struct {
 	copies  int // of the request, handed to the transport in all
 }
 
-// prefer makes the phase one that asks a read quorum first.
+// prefer makes the phase one that asks a read quorum first. While members change,
+// those are asked before others that more configurations need: fewer make up a
+// quorum of each then, and they hold what new ones have yet to merge, so that more
+// reads end after one round.
 func (p *phase) prefer(e env.Env) {
 	cs := p.config.Active()
-	p.first, p.spare = cs.ReadQuorum(e.Nearest(cs.Members()))
+	p.first, p.spare = cs.ReadQuorum(cs.SharedFirst(e.Nearest(cs.Members())))
 	if p.rules.WaitForAll {
 		p.first, p.spare = cs.Members(), nil
 	}

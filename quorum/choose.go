@@ -29,6 +29,25 @@ func (cs Configurations) ReadQuorum(order []NodeID) (first, spare []NodeID) {
 	return order, nil
 }
 
+// SharedFirst returns order with those first that more configurations name, and
+// otherwise as it is. With one configuration that is order itself.
+func (cs Configurations) SharedFirst(order []NodeID) []NodeID {
+	if len(cs) < 2 {
+		return order
+	}
+	in := func(id NodeID) (n int) {
+		for _, c := range cs {
+			if _, member := c.Place(id); member {
+				n++
+			}
+		}
+		return n
+	}
+	order = slices.Clone(order)
+	slices.SortStableFunc(order, func(a, b NodeID) int { return in(b) - in(a) })
+	return order
+}
+
 // grow counts a node that is a member of some configuration and wasn't counted,
 // and reports whether it is one.
 func (t *Tally) grow(id NodeID) bool {

@@ -100,6 +100,30 @@ func TestReadQuorum(t *testing.T) {
 	}
 }
 
+func TestSharedFirst(t *testing.T) {
+	ids := func(text string) (all []quorum.NodeID) {
+		for _, r := range text {
+			all = append(all, quorum.NodeID(string(r)))
+		}
+		return all
+	}
+	old, next := newConfiguration(t, ids("abc"), quorum.System{}), newConfiguration(t, ids("abd"), quorum.System{})
+	for _, test := range []struct {
+		cs                 quorum.Configurations
+		order, want, first string
+	}{
+		{quorum.Configurations{old}, "cab", "[c a b]", "[c a]"},
+		{quorum.Configurations{old, next}, "dbca", "[b a d c]", "[b a]"}, // in place of d b c
+	} {
+		order := ids(test.order)
+		got := test.cs.SharedFirst(order)
+		first, _ := test.cs.ReadQuorum(got)
+		if fmt.Sprint(got) != test.want || fmt.Sprint(first) != test.first || !slices.Equal(order, ids(test.order)) {
+			t.Errorf("%s: %v, and %v are a read quorum; want %s and %s; order is %v", test.order, got, first, test.want, test.first, order)
+		}
+	}
+}
+
 func BenchmarkReadQuorum(b *testing.B) {
 	order := []quorum.NodeID{"n4y2a", "n0b7c", "nzz31"}
 	s := quorum.System{}
