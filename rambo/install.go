@@ -39,7 +39,7 @@ func (t Tasks) Install(e env.Env) error {
 			stop()
 		}
 		if want && merging == nil {
-			m := merger{t, pace, old, next, k.merged}
+			m := merger{t, pace, old, next, k.Knowledge, k.merged}
 			merging, into = e.Go("rambo.merger", func(e env.Env) error { return m.run(e) }), next.Index()
 		}
 		got, err := e.Receive(mailInstall)

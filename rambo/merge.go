@@ -14,7 +14,8 @@ type merger struct {
 	Tasks
 	pace      Pace
 	old, next *quorum.Configuration
-	from      merged // where an earlier run stood
+	knows     Knowledge // of next, too
+	from      merged    // where an earlier run stood
 }
 
 // errForgotten: a node has taken back what a page of it may have rested on.

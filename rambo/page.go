@@ -140,17 +140,31 @@ func (g *gathering) others(e env.Env) (first, spare []quorum.NodeID) {
 	return left, nil
 }
 
-// ask is AskSome that ends when those who don't refuse have no read quorum.
+// ask is AskSome that ends when those who don't refuse have no read quorum. Who
+// refuses because it hasn't heard of the new configuration yet is told of it,
+// and asked once more when it knows (R4.3): nobody else would ask it again, and
+// those who are asked instead may be dead.
 func (g *gathering) ask(e env.Env, first, spare []quorum.NodeID, req env.Message,
 	each func(env.Conversation, quorum.NodeID, env.Message) bool) error {
 
 	few := false
+	var told quorum.Tally
+	told.Begin(quorum.Configurations{g.old})
 	err := e.AskSome(first, spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
-		if _, refused := answer.(*env.Refused); refused {
+		switch answer := answer.(type) {
+		case *env.Refused:
+			if answer.Reason == env.ReasonBehind && !told.Has(from) && !g.Rules.LeaveBehind {
+				told.Add(from)
+				c.Redirect(from, &Gossip{g.knows})
+				return false
+			}
+			c.Add(spare...)
 			g.refused.Add(from)
 			few = !g.refused.LeavesRead()
-			c.Add(spare...)
 			return few
+		case *Gossiped:
+			c.Redirect(from, req)
+			return false
 		}
 		return each(c, from, answer)
 	})

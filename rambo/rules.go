@@ -11,6 +11,9 @@ type Rules struct {
 	FenceReadQuorum bool
 	// ServeUnfenced: a page is given by who doesn't know for whom.
 	ServeUnfenced bool
+	// LeaveBehind: who refuses a page for want of knowledge isn't told and asked
+	// again.
+	LeaveBehind bool
 	// MergeFromOne: a member has merged when one other has given its pages.
 	MergeFromOne bool
 	// MergeWriteQuorum: it has when a write quorum has.

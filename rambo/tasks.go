@@ -244,7 +244,7 @@ func (t Tasks) Merge(e env.Env) error {
 	if !ok {
 		return errNoStep
 	}
-	return merger{t, t.Pace.withDefaults(), old, next, k.merged}.run(e)
+	return merger{t, t.Pace.withDefaults(), old, next, k.Knowledge, k.merged}.run(e)
 }
 
 // Retire does the last part: from then on the next configuration is installed.

@@ -19,6 +19,7 @@ var scripted = map[string]string{
 	"abd.WaitForHolder":          "who alone holds a tag must die between saying so and sending the value (large-value-holder-dies)",
 	"abd.TrustRefusals":          "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
 	"abd.CountForgotten":         "an acknowledgement must be on its way, or given, while its node is healed; one seed in a hundred or so (heal-taken-back)",
+	"rambo.LeaveBehind":          "one seed of churn in some thousand: the others that could give the page must be dead (rambo/testdata/told)",
 	"rambo.LeaveGaps":            "a merge must have several pages (rambo/testdata/page-becomes-shorter)",
 	"abd.FastOnNewest":           "two configurations must be known to one phase, with its quorums far apart (rambo/testdata/s3-fast-on-newest)",
 	"abd.FollowOthers":           "a client does one operation at a time here (lives-of-another-operation)",

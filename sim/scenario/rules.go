@@ -117,6 +117,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.Replica.Rambo.FenceReadQuorum }},
 		{"rambo.ServeUnfenced", "a page of a merge is given by who doesn't know for whom",
 			func(m *Mutants) *bool { return &m.Replica.Rambo.ServeUnfenced }},
+		{"rambo.LeaveBehind", "who refuses a page for want of knowledge isn't told and asked again",
+			func(m *Mutants) *bool { return &m.Replica.Rambo.LeaveBehind }},
 		{"rambo.MergeFromOne", "a member has merged when one other has given its pages",
 			func(m *Mutants) *bool { return &m.Replica.Rambo.MergeFromOne }},
 		{"rambo.MergeWriteQuorum", "a member has merged when a write quorum has given its pages",
