@@ -300,8 +300,8 @@ func (c *Client) Pending(ctx context.Context) (*reconfig.Report, error) {
 }
 
 // Abort sees to it that no change of the members that is pending now is decided: it
-// has the present ones decided once more, as the configuration that it returns. An
-// admin's certificate is needed. Errors: reconfig.ErrNothingPending; *ConflictError
+// has the present ones decided once more, as the configuration that it returns: a
+// number is used up, nothing else changes. An admin's certificate is needed. Errors: reconfig.ErrNothingPending; *ConflictError
 // if it is too late; *NoQuorumError and *ChangeUnknownError.
 func (c *Client) Abort(ctx context.Context) (*quorum.Configuration, error) {
 	e, err := c.scope(ctx)

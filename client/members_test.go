@@ -384,6 +384,9 @@ func TestAbort(t *testing.T) {
 	if err != nil || members(admin, again) != "a b c" || again.Index() != 1 {
 		t.Fatalf("aborted: %v, %v", again, err)
 	}
+	if once, err := admin.Abort(t.Context()); err == nil && !once.Equal(again) || err != nil && !errors.Is(err, reconfig.ErrNothingPending) {
+		t.Errorf("at once again, installed or not: %v, %v", once, err)
+	}
 	if err := admin.Await(t.Context(), again.Index(), nil); err != nil {
 		t.Error(err)
 	}

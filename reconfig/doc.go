@@ -30,7 +30,8 @@
 // Only what isn't decided can be aborted, and only by deciding something else:
 // [Proposer.Abort] has the present members decided once more, under the next
 // index. When somebody has accepted the proposal already, that may be too late,
-// and it says so ([TooLateError]).
+// and it says so ([TooLateError]). Readiness can't be taken back: who has been told of
+// it may propose at any time.
 //
 // # The node's half
 //

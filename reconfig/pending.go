@@ -163,27 +163,30 @@ func (r *Report) sort() {
 
 // Abort sees to it that no proposal that is pending now is decided: it has the
 // present members decided anew under the next index. That they are ready needn't
-// be asked, since a read and a write quorum of them decides it.
+// be asked, since a read and a write quorum of them decides it. It returns what was
+// decided, also when that was done before and isn't installed yet. A change of which
+// members were only asked whether they are ready takes an index as well: whoever
+// asked has their answers, and may propose it at any time.
 //
 // Errors: *TooLateError if a change is decided, or was accepted by somebody and
 // so had to be; ErrNothingPending if nobody has heard of one; *PastError; and
 // those of synod.Proposer.Propose.
 func (p *Proposer) Abort(e env.Env) (*quorum.Configuration, error) {
 	m := p.Known.Map()
-	if m.Newest() != m.Installed() {
-		return nil, &TooLateError{Decided: m.Newest()}
-	}
+	target := again(m.Installed())
 	report, err := p.Pending(e)
-	if busy, ok := errors.AsType[*BusyError](err); ok {
-		return nil, &TooLateError{Decided: busy.Decided}
-	}
+	busy, decided := errors.AsType[*BusyError](err)
 	switch {
+	case decided && busy.Decided.Equal(target):
+		return busy.Decided, nil
+	case decided:
+		return nil, &TooLateError{Decided: busy.Decided}
 	case err != nil:
 		return nil, err
 	case report.Nothing():
 		return nil, ErrNothingPending
 	}
-	d, err := p.propose(e, m.Installed(), again(m.Installed()))
+	d, err := p.propose(e, m.Installed(), target)
 	switch {
 	case err != nil:
 		return nil, err

@@ -336,6 +336,12 @@ func TestAbort(t *testing.T) {
 	if d, err := f.recon(f.proposer(), "p", "b", "c", "e"); err != nil || d.Proposed || !d.Configuration.Equal(again) {
 		t.Errorf("proposed after the abort: %+v, %v", d, err)
 	}
+	for _, id := range []quorum.NodeID{"a", "b", "c"} {
+		f.news[id] = news(t, f.present, again)
+	}
+	if c, err := abort(); err != nil || !c.Equal(again) {
+		t.Errorf("aborted already, not installed yet: %v, %v", c, err)
+	}
 	if bad := f.twin.judge([]*quorum.Configuration{again}); bad != "" {
 		t.Error(bad)
 	}

@@ -254,9 +254,11 @@ func memberAbort() *urfave.Command {
 		Name:    "abort",
 		Purpose: "see to it that a change that isn't decided yet never is",
 		Details: `Only a change that is pending can be aborted, as when whoever proposed it has
-died: the members of now are decided once more, as the next configuration. With
-nothing pending it does nothing. A change that is decided can't be aborted: make
-the opposite one. It needs an admin's context, admin.json.`,
+died: the members of now are decided once more, as the next configuration. Members
+and quorums stay, no key is copied, and only a number is used up. With nothing
+pending it does nothing. A change that was refused changes nothing and is in
+nobody's way: there is no need to abort it. One that is decided can't be aborted:
+make the opposite one. It needs an admin's context, admin.json.`,
 		Examples: []string{"client member abort", "client member abort -o json"},
 		Flags:    clusterFlags("the whole command", cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat)),
 		Codes:    cli.ConnectionCodes(cli.ExitConflict, cli.ExitUnknown),
@@ -291,7 +293,7 @@ func printAbort(c *urfave.Context, conn *client.Client, again *quorum.Configurat
 	}
 	text := "no change of the members is pending\n"
 	if again != nil {
-		text = fmt.Sprintf("aborted; decided instead: configuration %s\n", conn.ConfigurationText(again))
+		text = fmt.Sprintf("aborted; decided instead: configuration %s\nmembers and quorums are what they were; only the number is used up\n", conn.ConfigurationText(again))
 	}
 	_, err := io.WriteString(c.App.Writer, text)
 	return err
