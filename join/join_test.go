@@ -22,6 +22,7 @@ type store struct {
 	full     bool
 	m        *quorum.Map
 	heard    map[quorum.NodeID]quorum.Member
+	members  []quorum.Member
 	deaf     bool
 }
 
@@ -46,7 +47,7 @@ func (s *store) News() (*quorum.News, env.Position) {
 	if s.m == nil {
 		return nil, 0
 	}
-	return &quorum.News{Map: s.m}, 0
+	return &quorum.News{Map: s.m, Members: s.members}, 0
 }
 
 func (s *store) Own() quorum.Member { return quorum.Member{ID: "n0"} }
@@ -249,6 +250,41 @@ func TestStarts(t *testing.T) {
 	s.full = true
 	if k, _ := ask(t, start(t, s, Rules{}), "n1", &know{}); !k.(*known).mute {
 		t.Error("it greets with a start that isn't on disk")
+	}
+}
+
+// What others say about dialing the node is one line, until they take it back or are
+// forgotten; a greeting is answered with what is known of who greets.
+func TestUnreached(t *testing.T) {
+	s := newStore(mapOf(t, "n1", "n2", "n3"))
+	s.members = []quorum.Member{{ID: "n2", Name: "b"}, {ID: "n9"}}
+	r := start(t, s, Rules{})
+	r.cfg.Probe = func(m quorum.Member) string { return "not at " + m.Addresses[0] }
+	hello := greeting(1, 1, 1, 0)
+	hello.Member.Addresses = []string{"h:1"}
+	if m, _ := ask(t, r, "n5", hello); m.(*Greeted).Unreached != "not at h:1" {
+		t.Errorf("greeted: %+v", m)
+	}
+	hears := func(from quorum.NodeID, text string) string {
+		ask(t, r, "n1", &hear{from, &Greeted{Unreached: text}})
+		return r.Unreached()
+	}
+	if got := hears("n2", ""); got != "" {
+		t.Errorf("nobody complains: %s", got)
+	}
+	hears("n9", "h:2: no such host")
+	hears("n2", "h:2: no answer")
+	got := hears("n3", "h:2: no answer")
+	if !strings.Contains(got, "--advertise") || !strings.HasSuffix(got, "(b, n3: h:2: no answer; n9: h:2: no such host)") {
+		t.Errorf("three complain: %s", got)
+	}
+	s.members = s.members[:1]
+	hears("n3", "")
+	if got := hears("n2", "h:2: refused"); !strings.HasSuffix(got, "(b: h:2: refused)") {
+		t.Errorf("one does: %s", got)
+	}
+	if got := hears("n2", ""); got != "" {
+		t.Errorf("nobody any more: %s", got)
 	}
 }
 

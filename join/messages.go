@@ -71,6 +71,9 @@ type Greeted struct {
 	Life Life
 	// Seen is as in Joined.
 	Seen []Seen
+	// Unreached says why the node can't dial the one that greets where that says
+	// that it is. Empty: it can, or doesn't know yet.
+	Unreached string
 }
 
 // Verdict is what a node thinks of another one's life.

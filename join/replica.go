@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"atoll/abd"
 	"atoll/env"
@@ -25,6 +26,11 @@ type Config struct {
 	// Admit returns an error if a node must not join, because the CA didn't give
 	// its word or its ticket has expired. Nil: all may.
 	Admit func(*Join) error
+	// Probe returns why a node that greets can't be dialed where it says that it is;
+	// "" if it can, or if that isn't known yet. It must not block. Nil: nobody tries.
+	Probe func(quorum.Member) string
+	// Pace is how often the node greets others. Default: DefaultPace.
+	Pace  time.Duration
 	Rules Rules
 }
 
@@ -40,6 +46,9 @@ type Replica struct {
 	mute   bool
 	nodes  []entry
 	at     env.Position // of the records that say so
+
+	complaints []complaint // of others, by node
+	unreached  string      // what they come to
 }
 
 // entry is what is known of another node.
@@ -186,7 +195,11 @@ func (r *Replica) greet(from quorum.NodeID, m *Greet) (env.Message, env.Position
 	if err != nil {
 		return nil, 0, err
 	}
-	return &Greeted{Life: m.Life, Seen: r.seen()}, max(r.known(), at), nil
+	greeted := &Greeted{Life: m.Life, Seen: r.seen()}
+	if r.cfg.Probe != nil {
+		greeted.Unreached = r.cfg.Probe(m.Member)
+	}
+	return greeted, max(r.known(), at), nil
 }
 
 // judge says whether a life can follow what is known of the node.
@@ -323,5 +336,6 @@ func (r *Replica) hear(m *hear, appended env.Position) error {
 		own := Life{Instance: r.cfg.Instance, Starts: r.starts, Run: r.cfg.Run, Position: appended}
 		return &OutcastError{From: m.from, Verdict: m.greeted.Verdict, Known: m.greeted.Life, Own: own}
 	}
+	r.complain(m.from, m.greeted.Unreached)
 	return r.learn(m.greeted.Seen)
 }

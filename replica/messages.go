@@ -55,6 +55,9 @@ type Status struct {
 	// Trouble says what keeps the node from taking writes at the moment, for
 	// people. Empty: nothing does.
 	Trouble string
+	// Unreached says which others can't dial the node where it says that it is, and
+	// what to do, for people. Empty: none has said so.
+	Unreached string
 	// Repair is what the node has done about records that it missed, and about
 	// damaged ones.
 	Repair repair.Progress

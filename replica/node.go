@@ -307,6 +307,10 @@ func (n *Node) Role() Role {
 // configuration, or was let in since.
 func (n *Node) Joined() bool { return n.join.Joined() }
 
+// Unreached says which others can't dial the node where it says that it is; ""
+// if none has said so.
+func (n *Node) Unreached() string { return n.join.Unreached() }
+
 func refuse(to env.Address, reason env.Reason, text string) env.Out {
 	return env.Out{To: to, Message: &env.Refused{Reason: reason, Text: text}}
 }
@@ -334,6 +338,8 @@ func (n *Node) status() *Status {
 		Merge:    n.rambo.Progress(),
 		Horizon:  n.rambo.Map().Horizon(),
 		Role:     n.Role(),
+
+		Unreached: n.Unreached(),
 	}
 	if newest := n.rambo.Map().Newest(); newest != nil {
 		s.Configuration = newest.Index()

@@ -46,7 +46,7 @@ func (n *Node) Tasks() []Task {
 		{"reconfig.finish", n.follow(mailFinish, any, func(e env.Env, m *quorum.Map) error { return r.Finish(e, proposer, m) })},
 	}
 	if n.cfg.Join.Instance != (join.Instance{}) {
-		tasks = append(tasks, Task{"join.greet", join.Tasks{Rules: n.cfg.Join.Rules}.Greet})
+		tasks = append(tasks, Task{"join.greet", join.Tasks{Pace: n.cfg.Join.Pace, Rules: n.cfg.Join.Rules}.Greet})
 	}
 	return tasks
 }

@@ -90,6 +90,8 @@ type nodeObject struct {
 	CertificateEnd string `json:"certificate_end,omitempty"`
 	// Trouble is what keeps the node from taking writes.
 	Trouble string `json:"trouble,omitempty"`
+	// Unreached says which others can't dial the node where it says that it is.
+	Unreached string `json:"unreached,omitempty"`
 }
 
 // mergeObject is how far a node has come with merging what the configuration before
@@ -163,6 +165,9 @@ func printMembers(w io.Writer, s client.Status) error {
 			}
 			cells = append(cells, state, m.Status.Role.String(), viewOf(m.Status), strconv.Itoa(m.Status.Process), m.Status.Uptime.Round(time.Second).String(),
 				strconv.FormatInt(u.Keys, 10), strconv.FormatInt(u.Tombstones, 10), Bytes(u.Bytes))
+			if m.Status.Unreached != "" {
+				fmt.Fprintf(&notes, "%s: %s\n", name, oneLine(m.Status.Unreached))
+			}
 			notes.WriteString(mergeNote(name, m.Status))
 			notes.WriteString(certificateNote(name, m.Status.CertificateEnd, time.Now()))
 			if r := m.Status.Repair; r.Damaged > 0 {
@@ -275,7 +280,7 @@ func membersJSON(members []client.MemberStatus, newest quorum.ConfigIndex) []mem
 				Version: n.Version, PID: n.Process, Uptime: n.Uptime.Seconds(), Config: uint64(n.Configuration),
 				Keys: n.Usage.Keys, Tombstones: n.Usage.Tombstones, Bytes: n.Usage.Bytes,
 				Role: n.Role.String(), Fenced: fenced(n), Behind: m.Behind(newest), Lag: uint64(n.Appended - min(n.Appended, n.Durable)),
-				Appended: uint64(n.Appended), Durable: uint64(n.Durable), Trouble: n.Trouble,
+				Appended: uint64(n.Appended), Durable: uint64(n.Durable), Trouble: n.Trouble, Unreached: n.Unreached,
 				Repair: repairObject(n.Repair),
 			}
 			if n.Merge.Index > 0 {

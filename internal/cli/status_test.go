@@ -109,7 +109,7 @@ func TestStatusTellsOfCertificates(t *testing.T) {
 func TestPrintStatusOfTrouble(t *testing.T) {
 	s := testStatus(t)
 	s.Members[1] = client.MemberStatus{Member: s.Members[1].Member, Status: &replica.Status{Node: "n2", Trouble: "no space: 1 byte is free"}}
-	s.Members[1].Status.Repair.Damaged = 1
+	s.Members[1].Status.Repair.Damaged, s.Members[1].Status.Unreached = 1, "others can't dial it"
 	var table, object bytes.Buffer
 	if err := cli.PrintStatus(&table, cli.TableFormat, s); err != nil {
 		t.Fatal(err)
@@ -122,6 +122,7 @@ func TestPrintStatusOfTrouble(t *testing.T) {
 		"127.0.0.1:7401  NOT READY  unknown  0 ",
 		"\n\nb takes no writes: no space: 1 byte is free\n",
 		"b: 1 damaged record, on which it abstains",
+		"b: others can't dial it\n",
 	} {
 		if !strings.Contains(table.String(), want) {
 			t.Errorf("%q isn't in\n%s", want, table.String())
@@ -132,7 +133,7 @@ func TestPrintStatusOfTrouble(t *testing.T) {
 	if err := cli.PrintStatus(&table, cli.TableFormat, s); err != nil || !strings.Contains(table.String(), "b: at least 4096 damaged records, on which") {
 		t.Errorf("as many as a node keeps in mind: %v, %s", err, table.String())
 	}
-	for _, want := range []string{`"live":{"members":3,"reads":true,"writes":false}`, `"trouble":"no space: 1 byte is free"`} {
+	for _, want := range []string{`"live":{"members":3,"reads":true,"writes":false}`, `"trouble":"no space: 1 byte is free","unreached":"others can't dial it"`} {
 		if !strings.Contains(object.String(), want) {
 			t.Errorf("%q isn't in\n%s", want, object.String())
 		}

@@ -31,8 +31,9 @@ func StoreOf(dir string) (join.Instance, error) {
 }
 
 // joinConfig is how the node is known, and how it knows others.
-func joinConfig(f *identity.Folder, instance join.Instance) join.Config {
-	c := join.Config{Instance: instance, Run: rand.Uint64()}
+func (s *Server) joinConfig(cfg Config, instance join.Instance) join.Config {
+	f := cfg.Folder
+	c := join.Config{Instance: instance, Run: rand.Uint64(), Probe: s.probe, Pace: cfg.GreetEvery}
 	if g, ok := f.Grant(); ok {
 		c.Grant = join.Grant{Name: g.Name, Expires: g.Expires.Unix(), Signature: g.Signature}
 	}

@@ -295,6 +295,34 @@ func TestANodeMoves(t *testing.T) {
 	}
 }
 
+// TestANodeThatNobodyDials: a node that says a wrong address works over the connections
+// that it has made. It is told by the others, in its log and its status, until it is
+// started with the right one.
+func TestANodeThatNobodyDials(t *testing.T) {
+	t.Parallel()
+	nodes := newNodes(t, identity.Spec{}, "a", "b")
+	a, b := nodes[0], nodes[1]
+	config := func(n node, book *logtest.Book) server.Config {
+		cfg := n.config()
+		cfg.GreetEvery, cfg.Log = 20*time.Millisecond, book.Log(slog.LevelInfo)
+		return cfg
+	}
+	var ofA, wrong logtest.Book
+	a.start(config(a, &ofA))
+	cfg := config(b, &wrong)
+	cfg.Advertise = []string{a.address}
+	b.start(cfg)
+	const text = "other nodes can't dial this one where it says that it is"
+	eventually(t, "its log says so", func() bool { return wrong.Contains(text) })
+	p := b.dial(nil)
+	if s, ok := p.ask(&replica.StatusQuery{}).(*replica.Status); !ok || !strings.Contains(s.Unreached, text) || !strings.Contains(s.Unreached, "(a: "+a.address+": ") {
+		t.Errorf("its status: %+v", s)
+	}
+	if ofA.Contains(text) {
+		t.Errorf("b has greeted a as often, and says what a's address isn't: %s", &ofA)
+	}
+}
+
 // TestARemovedNodeSaysSo at its start, and in its status.
 func TestARemovedNodeSaysSo(t *testing.T) {
 	t.Parallel()

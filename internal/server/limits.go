@@ -48,6 +48,13 @@ const (
 	// joinRedial is the pause between two attempts to find the cluster at one
 	// address of a ticket.
 	joinRedial = time.Second
+	// probeTimeout is how long it is tried to dial another node where it says that it
+	// is; probeAgain after how long anew when that has failed, and probeFresh when it
+	// hasn't; maxProbes is how many are tried at a time.
+	probeTimeout = 5 * time.Second
+	probeAgain   = 30 * time.Second
+	probeFresh   = 10 * time.Minute
+	maxProbes    = 16
 	// stallAfter is how long a commit or a turn of the loop may last until the
 	// node counts as not ready: the disk hangs, or is slower than is of use.
 	stallAfter = time.Second

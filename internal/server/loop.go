@@ -63,6 +63,7 @@ func (t *turn) run(items []item) error {
 	t.flush()
 	t.server.metrics.turn(len(items) - len(t.later) - len(t.large))
 	t.server.showRepair()
+	t.server.tellUnreached()
 	if len(t.later) > 0 {
 		t.server.inbox.giveBack(t.later)
 		clear(t.later)

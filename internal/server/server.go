@@ -40,6 +40,9 @@ type Config struct {
 	// knows whether it has lost anything. Default one second; below zero it
 	// doesn't wait, and when it is closed it doesn't tell others how far it came.
 	Greeting time.Duration
+	// GreetEvery is how often the node tells others how far it came. Default:
+	// join.DefaultPace.
+	GreetEvery time.Duration
 	// Metrics is a loopback address, "host:port", for Prometheus metrics
 	// (/metrics), checks of whether the node lives (/livez) and does all of
 	// its work (/healthz), and profiles (/debug/pprof/). Empty: none.
@@ -105,6 +108,8 @@ type Server struct {
 	metrics   *metrics
 	senders   func(env.Message) roles
 	denials   denials
+	probes    probes
+	unreached string // what was logged last of others that can't dial the node; the loop's
 	admin     *admin
 	started   time.Time
 
@@ -144,6 +149,7 @@ func Start(cfg Config) (_ *Server, err error) {
 	}
 	cfg.Folder.Credentials.LogTo(cfg.Log)
 	s := &Server{senders: cfg.senders, log: cfg.Log, folder: cfg.Folder, started: time.Now(), stopped: make(chan struct{}), inbox: newInbox(), held: newHeld(), early: make(chan item, maxEarly)}
+	s.probes.mu.of = make(map[quorum.NodeID]*probe)
 	s.metrics = newMetrics(s)
 	s.watchDisk(cfg.StallAfter)
 	s.tasks, s.endTasks = context.WithCancelCause(context.Background())
@@ -240,7 +246,7 @@ func (s *Server) newNode(cfg Config, instance join.Instance) error {
 		Own:      own,
 		Sign:     cfg.Folder.Sign,
 		Verify:   func(m quorum.Member) error { return identity.VerifyMember(cluster.Cluster, m) },
-		Join:     joinConfig(cfg.Folder, instance),
+		Join:     s.joinConfig(cfg, instance),
 		MaxValue: cluster.MaxValue,
 		Pace:     cfg.Pace,
 

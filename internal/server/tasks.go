@@ -140,7 +140,9 @@ func (s *Server) learned(news *quorum.News) {
 		return
 	}
 	s.transport.Moved(quorum.MovedSince(old, news)...)
-	s.transport.Forget(quorum.GoneSince(old, news)...)
+	gone := quorum.GoneSince(old, news)
+	s.transport.Forget(gone...)
+	s.forgetProbes(gone)
 	if old != nil && old.Map != news.Map {
 		s.runtime.Wake()
 	}
@@ -154,4 +156,6 @@ type node interface {
 	// to be damaged.
 	Progress() repair.Progress
 	Damaged() (first abd.Key, found bool)
+	// Unreached says which others can't dial the node.
+	Unreached() string
 }

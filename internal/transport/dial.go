@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"atoll/internal/identity"
@@ -20,7 +21,7 @@ import (
 func (t *Transport) DialAddress(ctx context.Context, address string) (*Session, error) {
 	ctx, cancel := t.scope(ctx)
 	defer cancel()
-	l, err := t.dialNamed(ctx, address, "")
+	l, err := t.dialNamed(ctx, address, "", t.introduce)
 	if err != nil {
 		return nil, err
 	}
@@ -32,15 +33,52 @@ func (t *Transport) dialNode(ctx context.Context, node quorum.NodeID, addresses 
 	if len(addresses) == 0 {
 		return nil, ErrNoAddress
 	}
-	addresses = addresses[:min(len(addresses), maxAddresses)]
-	l, err := race(ctx, len(addresses), func(ctx context.Context, i int) (*link, error) {
-		return t.dialNamed(ctx, addresses[i], node)
-	})
+	l, err := t.dialAny(ctx, node, addresses, t.introduce)
 	if err != nil {
 		return nil, err
 	}
 	return t.register(l)
 }
+
+// Probe finds out whether a node can be dialed at one of these addresses. It makes
+// no session: the other side sees a connection that ends before anything was said.
+// The error is that of DialAddress.
+func (t *Transport) Probe(ctx context.Context, node quorum.NodeID, addresses []string) error {
+	if len(addresses) == 0 {
+		return ErrNoAddress
+	}
+	if t.dialedAt(node, addresses) {
+		return nil
+	}
+	ctx, cancel := t.scope(ctx)
+	defer cancel()
+	l, err := t.dialAny(ctx, node, addresses, t.recognise)
+	if err == nil {
+		l.close(CodeUnwanted, "only to see whether the address is right")
+	}
+	return err
+}
+
+// dialedAt reports whether this side has dialed a session that lives at one of
+// these addresses.
+func (t *Transport) dialedAt(node quorum.NodeID, addresses []string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	p := t.mu.peers[node]
+	return p != nil && slices.ContainsFunc(p.live, func(s *Session) bool { return s.dialed && slices.Contains(addresses, s.Remote()) })
+}
+
+// dialAny makes a link to a node at one of these addresses.
+func (t *Transport) dialAny(ctx context.Context, node quorum.NodeID, addresses []string, meet meeting) (*link, error) {
+	addresses = addresses[:min(len(addresses), maxAddresses)]
+	return race(ctx, len(addresses), func(ctx context.Context, i int) (*link, error) {
+		return t.dialNamed(ctx, addresses[i], node, meet)
+	})
+}
+
+// A meeting is what is said on a connection that was dialed, until the link is made:
+// introduce, or recognise.
+type meeting func(l *link, address string, want quorum.NodeID) error
 
 // scope returns a context that ends with ctx and with the transport.
 func (t *Transport) scope(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -128,7 +166,7 @@ func (e *manyErrors) Unwrap() []error { return e.errs }
 
 // dialNamed makes a link to what is at an address: any node when want is
 // empty. A name is resolved now, and all that it stands for are tried.
-func (t *Transport) dialNamed(ctx context.Context, address string, want quorum.NodeID) (*link, error) {
+func (t *Transport) dialNamed(ctx context.Context, address string, want quorum.NodeID, meet meeting) (*link, error) {
 	fail := func(err error) (*link, error) {
 		if ctx.Err() == nil { // it failed by itself
 			t.counters.dialFailed(err)
@@ -149,7 +187,7 @@ func (t *Transport) dialNamed(ctx context.Context, address string, want quorum.N
 	}
 	l, err := race(ctx, len(ips), func(ctx context.Context, i int) (*link, error) {
 		to := netip.AddrPortFrom(ips[i], port)
-		l, err := t.dial(ctx, to, address, want)
+		l, err := t.dial(ctx, to, address, want, meet)
 		if err != nil && len(ips) > 1 {
 			err = &DialError{Address: to.String(), Err: err}
 		}
@@ -162,7 +200,7 @@ func (t *Transport) dialNamed(ctx context.Context, address string, want quorum.N
 }
 
 // dial makes a link to one address.
-func (t *Transport) dial(ctx context.Context, to netip.AddrPort, address string, want quorum.NodeID) (*link, error) {
+func (t *Transport) dial(ctx context.Context, to netip.AddrPort, address string, want quorum.NodeID, meet meeting) (*link, error) {
 	s, err := t.socketFor(to.Addr())
 	if err != nil {
 		return nil, err
@@ -179,7 +217,7 @@ func (t *Transport) dial(ctx context.Context, to netip.AddrPort, address string,
 	}
 	context.AfterFunc(conn.Context(), l.account.gone)
 	stop := context.AfterFunc(ctx, func() { l.close(CodeDuplicate, "another address was faster") })
-	err = t.introduce(l, address, want)
+	err = meet(l, address, want)
 	if !stop() {
 		err = context.Cause(ctx)
 	}
@@ -190,16 +228,24 @@ func (t *Transport) dial(ctx context.Context, to netip.AddrPort, address string,
 	return l, nil
 }
 
-// introduce says hello on a connection that was dialed, and learns who is
-// there. A node that isn't the one wanted gets no hello, so that it never
-// takes this for a session.
-func (t *Transport) introduce(l *link, address string, want quorum.NodeID) error {
+// recognise learns who is at the other end of a connection that was dialed.
+func (t *Transport) recognise(l *link, address string, want quorum.NodeID) error {
 	var err error
 	if l.peer, err = identity.PeerOf(l.conn.ConnectionState().TLS); err != nil {
 		return &refusal{err.Error()}
 	}
 	if want != "" && l.peer.Node != want {
 		return &WrongNodeError{Address: address, Want: want, Got: l.peer.Node}
+	}
+	return nil
+}
+
+// introduce learns who is there, and says hello. A node that isn't the one wanted
+// gets none, so that it never takes this for a session.
+func (t *Transport) introduce(l *link, address string, want quorum.NodeID) error {
+	err := t.recognise(l, address, want)
+	if err != nil {
+		return err
 	}
 	if l.stream, err = l.conn.OpenStream(); err != nil {
 		return err

@@ -137,6 +137,42 @@ func TestWrongNode(t *testing.T) {
 	}
 }
 
+// TestProbe: an address is tried, and nobody takes that for a session.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	credentials, h := c.node(), newHandler(t, nil)
+	address := open(t, transport.Config{Credentials: credentials, Listen: []string{"127.0.0.1:0"}, Handler: h}).Addrs()[0].String()
+	_, elsewhere, _ := server(t, c)
+	client := open(t, transport.Config{Credentials: c.client(), Handler: newHandler(t, nil)})
+	node := credentials.Self().Node
+	if err := client.Probe(t.Context(), node, []string{address}); err != nil {
+		t.Errorf("at its address: %v", err)
+	}
+	var wrong *transport.WrongNodeError
+	if err := client.Probe(t.Context(), c.node().Self().Node, []string{address}); !errors.As(err, &wrong) {
+		t.Errorf("at another one's: %v", err)
+	}
+	if err := client.Probe(t.Context(), node, []string{elsewhere, address}); err != nil {
+		t.Errorf("at one of two addresses: %v", err)
+	}
+	if err := client.Probe(t.Context(), node, nil); err == nil {
+		t.Error("nowhere")
+	}
+	if len(h.up) > 0 || client.Connected(node) {
+		t.Error("it was taken for a session")
+	}
+	// Where it was dialed, it needn't be again; elsewhere it must.
+	dial(t, client, address)
+	before := client.Stats().Dial
+	if err := client.Probe(t.Context(), node, []string{address}); err != nil {
+		t.Error(err)
+	}
+	if err := client.Probe(t.Context(), node, []string{elsewhere}); err == nil || client.Stats().Dial == before {
+		t.Errorf("where another one is: %v", err)
+	}
+}
+
 // TestStrangers: whoever isn't accepted is told why, and so is the other side.
 func TestStrangers(t *testing.T) {
 	t.Parallel()

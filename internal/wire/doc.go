@@ -33,7 +33,7 @@
 //	32  Describe      (none)
 //	33  Description   cluster node [configuration…] [member…] maxValue
 //	34  StatusQuery   (none)
-//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]* horizon* role* [merge]*
+//	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]* horizon* role* [merge]* unreached*
 //	48  Summarize     after to keys knows*
 //	49  Summary       keys hash life* [lifeOf…]*
 //	50  Offer         after to [item…] knows* limit*
@@ -62,7 +62,7 @@
 //	112 Join          instance [member] name expires signature horizon
 //	113 Joined        horizon [seen…]
 //	114 Greet         [life] [member]
-//	115 Greeted       verdict [life] [seen…]
+//	115 Greeted       verdict [life] [seen…] unreached*
 //
 //	tag               seq pid rmw
 //	record            tag deleted value

@@ -184,6 +184,7 @@ func joinSamples() []sample {
 		{"joined, nobody seen", 12, &join.Joined{}},
 		{"greet", 13, &join.Greet{Life: life, Member: member}},
 		{"greeted", 13, &join.Greeted{Life: life, Seen: seen}},
+		{"greeted, and not dialed", 13, &join.Greeted{Life: life, Unreached: "h:1: no answer within 2s"}},
 		{"greeted, an older copy", 13, &join.Greeted{Verdict: join.OlderCopy, Life: life}},
 	}
 }

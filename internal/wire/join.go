@@ -107,15 +107,19 @@ func decodeGreet(d *Decoder) *join.Greet {
 }
 
 func encodeGreeted(e *Encoder, m *join.Greeted) {
-	e.array(3)
+	e.array(4)
 	e.uint(uint64(m.Verdict))
 	encodeLifeOf(e, m.Life)
 	encodeSeen(e, m.Seen)
+	e.text(m.Unreached, maxTrouble)
 }
 
 func decodeGreeted(d *Decoder) *join.Greeted {
 	n := d.begin("greeted", 3)
 	m := &join.Greeted{Verdict: join.Verdict(d.uint("verdict", math.MaxUint8)), Life: decodeLifeOf(d), Seen: decodeSeen(d)}
-	d.end(n - 3)
+	if n > 3 {
+		m.Unreached = d.string("unreached", maxTrouble)
+	}
+	d.end(n - 4)
 	return m
 }

@@ -26,7 +26,7 @@ const (
 	maxName    = 256 // what an operator calls a node
 	maxAddress = 300 // "host:port": a DNS name has at most 253 characters
 	maxVersion = 128 // a build's version
-	maxTrouble = 512 // what keeps a node from taking writes
+	maxTrouble = 512 // what keeps a node from taking writes, or others from dialing it
 	maxText    = 512 // why something was refused; longer ones are cut
 	maxSystem  = len("weights=") + quorum.MaxMembers*(quorum.MaxNodeID+len(":4294967295,"))
 

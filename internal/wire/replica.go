@@ -48,7 +48,7 @@ func decodeStatusQuery(d *Decoder) *replica.StatusQuery {
 }
 
 func encodeStatus(e *Encoder, m *replica.Status) {
-	e.array(14)
+	e.array(15)
 	e.node("node", m.Node)
 	e.text(m.Version, maxVersion)
 	e.count("process", int64(m.Process), math.MaxInt32)
@@ -63,6 +63,7 @@ func encodeStatus(e *Encoder, m *replica.Status) {
 	encodeHorizon(e, m.Horizon)
 	e.uint(uint64(m.Role))
 	encodeMerge(e, &m.Merge)
+	e.text(m.Unreached, maxTrouble)
 }
 
 func decodeStatus(d *Decoder) *replica.Status {
@@ -95,7 +96,10 @@ func decodeStatus(d *Decoder) *replica.Status {
 	if n > 13 {
 		m.Merge = decodeMerge(d)
 	}
-	d.end(n - 14)
+	if n > 14 {
+		m.Unreached = d.string("unreached", maxTrouble)
+	}
+	d.end(n - 15)
 	return m
 }
 

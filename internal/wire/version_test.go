@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"weak"
@@ -38,10 +39,13 @@ func laterFields(t *testing.T) [][]byte {
 	}
 }
 
-// lengthen adds an element to the array of less than 15 that begins at b[at]
-// and ends with b.
+// lengthen adds an element to the array of up to 15 that begins at b[at] and ends
+// with b.
 func lengthen(b []byte, at int, field []byte) []byte {
 	longer := append(bytes.Clone(b), field...)
+	if b[at] == 0x9f { // the head of a longer one takes three bytes
+		return slices.Replace(longer, at, at+1, 0xdc, 0, 16)
+	}
 	longer[at]++
 	return longer
 }
@@ -135,12 +139,14 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&replica.Description{Cluster: "c", Node: "n1", Configurations: one, MaxValue: 1}, 5, 5, nil},
 		{&replica.StatusQuery{}, 0, 0, nil},
 		{&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1},
-			Horizon: horizon, Role: replica.RoleMember, Merge: rambo.Progress{Keys: 1}}, 14, 8, []env.Message{
+			Horizon: horizon, Role: replica.RoleMember, Merge: rambo.Progress{Keys: 1}, Unreached: "u"}, 15, 8, []env.Message{
 			&replica.Status{Node: "n1", Durable: 9}, &replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7},
 			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t"},
 			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}},
 			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon},
-			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon, Role: replica.RoleMember}}},
+			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon, Role: replica.RoleMember},
+			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon, Role: replica.RoleMember,
+				Merge: rambo.Progress{Keys: 1}}}},
 		{&repair.Summarize{Keys: 1, Terms: repair.Terms{Knows: 2}}, 4, 3, []env.Message{&repair.Summarize{Keys: 1}}},
 		{&repair.Summary{Keys: 1, Standing: lives}, 4, 2, []env.Message{
 			&repair.Summary{Keys: 1}, &repair.Summary{Keys: 1, Standing: abd.Standing{Life: 2}}}},
@@ -161,7 +167,7 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&join.Join{Member: quorum.Member{ID: "n1"}}, 6, 6, nil},
 		{&join.Joined{}, 2, 2, nil},
 		{&join.Greet{Member: quorum.Member{ID: "n1"}}, 2, 2, nil},
-		{&join.Greeted{}, 3, 3, nil},
+		{&join.Greeted{Unreached: "u"}, 4, 3, []env.Message{&join.Greeted{}}},
 		{&synod.Prepare{Instance: "recon/1", Horizon: quorum.Horizon{Next: 1}}, 3, 3, nil},
 		{&synod.Promise{Accepted: synod.Vote{Value: []byte("v")}}, 4, 4, nil},
 		{&synod.Accept{Instance: "recon/1", Value: []byte("v")}, 4, 4, nil},
