@@ -74,7 +74,7 @@ func (g *gathering) most(e env.Env) error {
 	if len(order) == 0 {
 		return nil
 	}
-	req := g.offer()
+	req := g.offer(e)
 	return g.ask(e, order[:1], order[1:], req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
 		missing, ok := answer.(*repair.Missing)
 		if !ok || !g.take(from, missing) {
@@ -86,8 +86,8 @@ func (g *gathering) most(e env.Env) error {
 }
 
 // offer asks for what the node lacks in the range.
-func (g *gathering) offer() *repair.Offer {
-	return &repair.Offer{Range: g.in, Items: slices.Clone(g.items), Terms: g.terms(), Limit: g.pace.Page, Expect: g.expect}
+func (g *gathering) offer(e env.Env) *repair.Offer {
+	return &repair.Offer{Range: g.in, Sketch: repair.SketchOf(e.Rand(), g.items), Terms: g.terms(), Limit: g.pace.Page, Expect: g.expect}
 }
 
 // rest asks others whether they have the same by now: as many as are needed, and
@@ -96,13 +96,12 @@ func (g *gathering) rest(e env.Env) error {
 	if !g.enough() {
 		first, spare := g.others(e)
 		want := repair.HashOf(g.items, g.page.votes...)
-		offer := g.offer()
 		req := &repair.Summarize{Range: g.in, Keys: len(g.items), Terms: g.terms()}
 		err := g.ask(e, first, spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
 			switch answer := answer.(type) {
 			case *repair.Summary:
 				if answer.Keys != req.Keys || answer.Hash != want {
-					c.Redirect(from, offer)
+					c.Redirect(from, g.offer(e))
 					return false
 				}
 				g.count(from, &answer.Standing)

@@ -178,7 +178,7 @@ func (r *Replica) dispatch(from quorum.NodeID, m env.Message) (env.Message, env.
 	case *know:
 		return &known{r.knowledge(), r.merged, r.others()}, max(r.known(), r.hasMerged()), nil
 	case *have:
-		items, more, err := r.repair.Stock(m.After)
+		items, more, err := r.repair.Stock(m.After, repair.LargestPage)
 		return &stock{items, more}, 0, err
 	case *take:
 		return r.take(m)
@@ -359,6 +359,10 @@ func (r *Replica) take(m *take) (env.Message, env.Position, error) {
 	}
 	next.Keys += stored
 	next.Bytes += bytes
+	if stored == 0 && len(m.Votes) == 0 && !next.Done {
+		r.merged = next // who forgets it compares the page again
+		return &taken{}, 0, nil
+	}
 	if err := r.noteMerged(next); err != nil {
 		return nil, 0, err
 	}

@@ -14,8 +14,11 @@ const (
 	// says otherwise, and LargestPage what that may say.
 	MaxEntries  = abd.MaxPage
 	LargestPage = 4 * abd.MaxPage
-	// MaxItems is how many tags an Offer tells: a page of the asker's own, and
-	// those that another member has given for the same range.
+	// MaxDigests is how many tags a Sketch stands for: a page of the asker's own, and
+	// what another member has given for the same range.
+	MaxDigests = 2 * LargestPage
+	// MaxItems is how many tags an Offer tells. Nobody tells more than abd.MaxPage
+	// any more, but for members of an older version that merge.
 	MaxItems = abd.MaxPage + LargestPage
 	// MaxEntryBytes is about how many bytes of keys and values it holds. One
 	// record is always possible.
@@ -69,10 +72,12 @@ type Summary struct {
 }
 
 // Offer tells a node which tags the asker has in a range, and asks for the
-// records whose tags are larger.
+// records that it lacks: by Items for those whose tags are larger, or by a Sketch for
+// all that isn't in it. The zero Sketch: by Items.
 type Offer struct {
 	Range
 	Items []abd.Item // sorted, all in the range
+	Sketch
 	Terms
 	// Limit is how many records the answer may hold, up to LargestPage; 0:
 	// MaxEntries.

@@ -146,7 +146,7 @@ func OnlyReads(m env.Message) bool {
 // inventory answers with a page of the node's own tags. Nobody else sees them,
 // so they needn't be durable.
 func (r *Replica) inventory(m *inventory) (env.Message, env.Position, error) {
-	items, more, err := r.Stock(m.After)
+	items, more, err := r.Stock(m.After, abd.MaxPage)
 	switch d, ok := errors.AsType[*abd.DamagedRecord](err); {
 	case ok && len(items) > 0:
 		more = true // the next page begins with it
@@ -158,15 +158,14 @@ func (r *Replica) inventory(m *inventory) (env.Message, env.Position, error) {
 	return &stock{Items: items, More: more}, 0, nil
 }
 
-// Stock returns a page of the node's own tags, behind a key: at most
-// abd.MaxPage. An error that wraps abd.ErrDamaged comes with those before the
-// damage.
-func (r *Replica) Stock(after abd.Key) (items []abd.Item, more bool, err error) {
+// Stock returns a page of the node's own tags, behind a key: at most so many. An
+// error that wraps abd.ErrDamaged comes with those before the damage.
+func (r *Replica) Stock(after abd.Key, most int) (items []abd.Item, more bool, err error) {
 	size := 0
 	_, err = r.walk("", after, Range{After: after}.Has, func(key abd.Key, tag tags.Tag, deleted bool) bool {
 		items = append(items, abd.Item{Key: key, Tag: tag, Deleted: deleted})
 		size += len(key)
-		more = len(items) == abd.MaxPage || size >= abd.MaxPageBytes
+		more = len(items) == most || size >= abd.MaxPageBytes
 		return !more
 	})
 	return items, more, err
@@ -203,17 +202,13 @@ func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
 // offer answers with the records in which this node is ahead of the asker. What
 // it shows is durable, as an answer to a get is.
 func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
-	items := m.Items
+	lacks := m.lacks(r.rules)
 	limit := min(cmp.Or(max(m.Limit, 0), MaxEntries), LargestPage)
 	var wanted []abd.Key
 	missing := &Missing{Standing: r.standing}
 	examined := 0
 	at, err := r.walk("", m.After, m.Has, func(key abd.Key, tag tags.Tag, _ bool) bool {
-		for len(items) > 0 && items[0].Key < key {
-			items = items[1:]
-		}
-		known := len(items) > 0 && items[0].Key == key
-		if !known || items[0].Tag.Less(tag) {
+		if lacks(key, tag) {
 			wanted = append(wanted, key)
 		}
 		examined++

@@ -22,4 +22,6 @@ type Rules struct {
 	// SkipTheDamaged: an answer that is to leave no record out leaves out those
 	// that are damaged.
 	SkipTheDamaged bool
+	// TrustSketch: who is asked by a sketch takes all that it has for known.
+	TrustSketch bool
 }

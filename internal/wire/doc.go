@@ -36,7 +36,7 @@
 //	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]* horizon* role* [merge]* unreached*
 //	48  Summarize     after to keys knows*
 //	49  Summary       keys hash life* [lifeOf…]*
-//	50  Offer         after to [item…] knows* limit*
+//	50  Offer         after to [item…] knows* limit* salt* digests*
 //	51  Missing       [entry…] more last life* [lifeOf…]* [carried…]*
 //	52  Attest        after before life horizon*
 //	53  Attested      [entry…] more last
@@ -83,10 +83,11 @@
 //	progress          passes compared merged bytes examined healed damaged
 //
 // Numbers are unsigned integers, the shortest form is written and any width is
-// read. Keys, values and operation ids (16 bytes) are bin, because they are
-// any bytes; node ids, names, addresses and quorum systems are str. Uptime is
-// in nanoseconds. Nothing is nil: a value of no bytes is an empty bin, and
-// what tells an absent register is the record's deleted or its zero tag.
+// read. Keys, values, operation ids (16 bytes) and digests (8 bytes each) are
+// bin, because they are any bytes; node ids, names, addresses and quorum systems
+// are str. Uptime is in nanoseconds. Nothing is nil: a value of no bytes is an
+// empty bin, and what tells an absent register is the record's deleted or its
+// zero tag.
 //
 // # Two versions at once
 //
@@ -146,5 +147,7 @@
 //	                      ever, and who skips it sends no more. Since then an
 //	                      Offer for a merge tells more than a thousand tags
 //	                      when members differ. And the votes at the end of
-//	                      Missing: who doesn't send them has none
+//	                      Missing: who doesn't send them has none. And salt and
+//	                      digests at the end of Offer, in place of items: who
+//	                      skips them is told of none, and sends all records
 package wire

@@ -81,6 +81,7 @@ func samples() []sample {
 		{"installed", 3, &rambo.Installed{Index: 4}},
 		{"summarize for a merge", 3, &repair.Summarize{Range: repair.Range{After: "a", To: "b"}, Keys: 3, Terms: repair.Terms{Knows: 4}}},
 		{"offer for a merge", 3, &repair.Offer{Range: repair.Range{After: "a"}, Terms: repair.Terms{Knows: 4}, Limit: 4000}},
+		{"offer by a sketch", 3, &repair.Offer{Range: repair.Range{After: "a"}, Sketch: repair.Sketch{Salt: 300, Digests: []uint64{1, 1 << 63}}, Terms: repair.Terms{Knows: 4}, Limit: 4000}},
 		{"summary of a later life", 3, &repair.Summary{Keys: 3, Hash: 7, Standing: later}},
 		{"missing of a later life", 3, &repair.Missing{Standing: later}},
 		{"missing with a vote", 5, &repair.Missing{Votes: []synod.Carried{{Instance: "key/k",

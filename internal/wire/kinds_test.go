@@ -203,6 +203,7 @@ func TestLargestOffer(t *testing.T) {
 	for i := range repair.MaxItems {
 		m.Items = append(m.Items, abd.Item{Key: abd.Key(fmt.Sprintf("k%06d", i)), Tag: tags.Tag{Seq: 1, PID: tags.NewPID(1, 1, 1)}})
 	}
+	m.Sketch.Digests = make([]uint64, repair.MaxDigests)
 	var e wire.Encoder
 	frame, err := e.AppendFrame(nil, 1, m)
 	if err != nil {

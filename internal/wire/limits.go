@@ -30,6 +30,7 @@ const (
 	maxText    = 512 // why something was refused; longer ones are cut
 	maxSystem  = len("weights=") + quorum.MaxMembers*(quorum.MaxNodeID+len(":4294967295,"))
 
+	digestSize   = 8   // of a key and its tag
 	instanceSize = 16  // of a store's id
 	maxSignature = 64  // of a ticket, by the cluster's CA
 	maxProof     = 256 // a node's signature under its addresses, with what it takes to check it

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"math"
 
 	"atoll/abd"
@@ -57,11 +58,13 @@ func decodeSummary(d *Decoder) *repair.Summary {
 }
 
 func encodeOffer(e *Encoder, m *repair.Offer) {
-	e.array(5)
+	e.array(7)
 	encodeRange(e, m.Range)
 	encodeItems(e, m.Items, repair.MaxItems)
 	e.uint(uint64(m.Knows))
 	e.count("limit", int64(m.Limit), math.MaxInt32)
+	e.uint(m.Salt)
+	encodeDigests(e, m.Digests)
 }
 
 func decodeOffer(d *Decoder) *repair.Offer {
@@ -71,8 +74,38 @@ func decodeOffer(d *Decoder) *repair.Offer {
 	if n > 4 {
 		m.Limit = int(d.count("limit", math.MaxInt32))
 	}
-	d.end(n - 5)
+	if n > 5 {
+		m.Salt = d.uint("salt", math.MaxUint64)
+	}
+	if n > 6 {
+		m.Digests = decodeDigests(d)
+	}
+	d.end(n - 7)
 	return m
+}
+
+func encodeDigests(e *Encoder, digests []uint64) {
+	e.check("digests", len(digests), repair.MaxDigests)
+	_ = e.mp.EncodeBytesLen(len(digests) * digestSize)
+	for _, digest := range digests {
+		e.out.b = binary.BigEndian.AppendUint64(e.out.b, digest)
+	}
+}
+
+func decodeDigests(d *Decoder) []uint64 {
+	b := d.bin("digests", repair.MaxDigests*digestSize)
+	if len(b) == 0 {
+		return nil
+	}
+	if len(b)%digestSize != 0 {
+		d.fail("digests", "%d bytes are no digests of %d", len(b), digestSize)
+		return nil
+	}
+	digests := make([]uint64, len(b)/digestSize)
+	for i := range digests {
+		digests[i] = binary.BigEndian.Uint64(b[i*digestSize:])
+	}
+	return digests
 }
 
 func encodeMissing(e *Encoder, m *repair.Missing) {

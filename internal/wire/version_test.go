@@ -150,7 +150,9 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&repair.Summarize{Keys: 1, Terms: repair.Terms{Knows: 2}}, 4, 3, []env.Message{&repair.Summarize{Keys: 1}}},
 		{&repair.Summary{Keys: 1, Standing: lives}, 4, 2, []env.Message{
 			&repair.Summary{Keys: 1}, &repair.Summary{Keys: 1, Standing: abd.Standing{Life: 2}}}},
-		{&repair.Offer{Terms: repair.Terms{Knows: 2}, Limit: 7}, 5, 3, []env.Message{&repair.Offer{}, &repair.Offer{Terms: repair.Terms{Knows: 2}}}},
+		{&repair.Offer{Terms: repair.Terms{Knows: 2}, Limit: 7, Sketch: repair.Sketch{Salt: 3, Digests: []uint64{4}}}, 7, 3, []env.Message{
+			&repair.Offer{}, &repair.Offer{Terms: repair.Terms{Knows: 2}}, &repair.Offer{Terms: repair.Terms{Knows: 2}, Limit: 7},
+			&repair.Offer{Terms: repair.Terms{Knows: 2}, Limit: 7, Sketch: repair.Sketch{Salt: 3}}}},
 		{&repair.Missing{Records: repair.Records{More: true, Last: "k"}, Standing: lives, Votes: votes}, 6, 3, []env.Message{
 			&repair.Missing{Records: repair.Records{More: true, Last: "k"}},
 			&repair.Missing{Records: repair.Records{More: true, Last: "k"}, Standing: abd.Standing{Life: 2}},

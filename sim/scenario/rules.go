@@ -109,6 +109,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.Replica.Repair.MergeAnything }},
 		{"repair.SkipTheDamaged", "an answer that is to leave no record out leaves out those that are damaged",
 			func(m *Mutants) *bool { return &m.Replica.Repair.SkipTheDamaged }},
+		{"repair.TrustSketch", "a member that is asked by a sketch takes all that it has for known",
+			func(m *Mutants) *bool { return &m.Replica.Repair.TrustSketch }},
 		{"rambo.FenceUnsaved", "a member says that it is fenced before that is durable",
 			func(m *Mutants) *bool { return &m.Replica.Rambo.FenceUnsaved }},
 		{"rambo.FenceTooEarly", "a configuration is fenced, and the next one installed, before it is installed itself",

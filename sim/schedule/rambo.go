@@ -280,7 +280,7 @@ func (s *reconfigurations) describe(m env.Message) string {
 		return fmt.Sprintf("installed %d", m.Index)
 	case *repair.Offer:
 		if m.Knows > 0 {
-			return fmt.Sprintf("offer %q-%q of %d keys, for %d", m.After, m.To, len(m.Items), m.Knows)
+			return fmt.Sprintf("offer %q-%q of %d keys, for %d", m.After, m.To, len(m.Digests), m.Knows)
 		}
 	case *repair.Summarize:
 		if m.Knows > 0 {
