@@ -90,6 +90,20 @@ func (x *exchange) installed() quorum.ConfigIndex {
 	return least.Installed().Index()
 }
 
+// fill writes keys whose records have 1,000 bytes each.
+func (x *exchange) fill(keys int) {
+	x.t.Helper()
+	registers := &abd.Registers{Known: x.proposer.Known, MaxValue: 1000}
+	x.do(func(e env.Env) error {
+		for i := range keys {
+			if _, err := registers.Write(e, abd.Operation{Key: abd.Key(fmt.Sprintf("key %2d", i)), Value: make([]byte, 994)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // TestOneDriverIsEnough: one node takes another one's place and leaves it again,
 // over and over, in a store that fits on a page. The member whose turn it is brings
 // each step to its end; the next one's turn would be in an hour.
@@ -108,15 +122,7 @@ func TestOneDriverIsEnough(t *testing.T) {
 // it two seconds at 10,000 bytes a second.
 func TestAMergeKeepsToItsRate(t *testing.T) {
 	x := newExchange(t, rambo.Pace{Rate: 10_000, Page: 1, Patience: time.Hour})
-	registers := &abd.Registers{Known: x.proposer.Known, MaxValue: 1000}
-	x.do(func(e env.Env) error {
-		for i := range 20 {
-			if _, err := registers.Write(e, abd.Operation{Key: abd.Key(fmt.Sprintf("key %2d", i)), Value: make([]byte, 994)}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	x.fill(20)
 	x.decide("a", "b", "d")
 	x.RunFor(1500 * time.Millisecond)
 	if got := x.installed(); got != 0 {
@@ -125,5 +131,46 @@ func TestAMergeKeepsToItsRate(t *testing.T) {
 	x.RunFor(1500 * time.Millisecond)
 	if got := x.installed(); got != 1 {
 		t.Errorf("configuration %d is installed after three seconds", got)
+	}
+}
+
+// progress returns how far a node has come with merging.
+func (x *exchange) progress(node quorum.NodeID) (p rambo.Progress) {
+	x.t.Helper()
+	x.do(func(e env.Env) error {
+		answer, err := env.AskOne[*rambo.SoFar](e, node, &rambo.HowFar{})
+		if err == nil {
+			p = answer.Progress
+		}
+		return err
+	})
+	return p
+}
+
+// TestAMergeThatGetsOnIsWaitedFor: a new member merges 20,000 bytes at 1,000 bytes a
+// second, and nobody who stays does it in its place, though the driver has patience
+// for two seconds. When the new one dies in the middle, those who stay do.
+func TestAMergeThatGetsOnIsWaitedFor(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		x := newExchange(t, rambo.Pace{Rate: 1000, Page: 1, Patience: 2 * time.Second})
+		x.fill(20)
+		x.decide("a", "b", "d")
+		x.RunFor(10 * time.Second)
+		if got := x.installed(); got != 0 {
+			t.Errorf("configuration %d is installed after half of the time that the new one needs", got)
+		}
+		if dies {
+			x.nodes[3].Crash()
+			x.nodes = x.nodes[:3]
+		}
+		x.RunFor(15 * time.Second)
+		if got := x.installed(); got != 1 {
+			t.Errorf("it dies: %t; configuration %d is installed in the end", dies, got)
+		}
+		for _, p := range x.nodes[:2] {
+			if merged := x.progress(p.ID()).Index == 1; merged != dies {
+				t.Errorf("the new one dies: %t; %s, which stays, has merged: %t", dies, p.ID(), merged)
+			}
+		}
 	}
 }

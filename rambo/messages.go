@@ -52,6 +52,12 @@ type Install struct {
 // Installed answers Install, once that is done and durable.
 type Installed struct{ Index quorum.ConfigIndex }
 
+// HowFar asks a node how far it has come with merging.
+type HowFar struct{}
+
+// SoFar answers HowFar.
+type SoFar struct{ Progress }
+
 // The messages that follow are those of a node's tasks to the node itself, and
 // its answers. They have no encoding.
 
@@ -139,6 +145,12 @@ func (*Install) Message() {}
 
 // Message marks the type as a message.
 func (*Installed) Message() {}
+
+// Message marks the type as a message.
+func (*HowFar) Message() {}
+
+// Message marks the type as a message.
+func (*SoFar) Message() {}
 
 // Message marks the type as a message.
 func (*know) Message() {}

@@ -173,6 +173,8 @@ func (r *Replica) dispatch(from quorum.NodeID, m env.Message) (env.Message, env.
 		return r.fence(from, m)
 	case *Install:
 		return r.install(from, m)
+	case *HowFar:
+		return &SoFar{r.Progress()}, r.hasMerged(), nil
 	case *age:
 		return &aged{}, 0, r.age()
 	case *know:

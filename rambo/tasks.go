@@ -19,8 +19,8 @@ type Pace struct {
 	// Turn is how much longer each member waits than the one before, until it
 	// drives an upgrade that isn't done yet. Default 300 ms.
 	Turn time.Duration
-	// Patience is how long new members alone are waited for to merge, before
-	// those that stay are asked to merge as well. Default 30 seconds.
+	// Patience is how long new members may merge nothing more, before those that
+	// stay are asked to merge as well. Default 30 seconds.
 	Patience time.Duration
 	// Finish is how long a vote on the next configuration may lie without a
 	// decision before a node finds out what became of it. Default three seconds.

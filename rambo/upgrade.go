@@ -114,7 +114,7 @@ func (u upgrade) fence(e env.Env) (lives []abd.LifeOf, err error) {
 // install asks members of the next configuration to merge what a read quorum of
 // the old one holds, until so many have that every read quorum of the next
 // holds all of it (R4.3, R4.5). New members are asked first, and those that
-// stay only if the others don't suffice or don't come to an end.
+// stay only if the others don't suffice or don't get on.
 func (u upgrade) install(e env.Env) error {
 	if u.carried(nil) {
 		return nil
@@ -123,7 +123,7 @@ func (u upgrade) install(e env.Env) error {
 	if u.carried(fresh) {
 		merge := e.Go("rambo.merge", func(e env.Env) error { return u.merge(e, fresh) })
 		patience := e.Go("rambo.patience", func(e env.Env) error {
-			err := e.Sleep(u.pace.Patience)
+			err := u.patience(e, fresh)
 			if err == nil {
 				merge.Cancel()
 			}

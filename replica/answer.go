@@ -24,7 +24,7 @@ func IsAnswer(m env.Message) bool {
 		*repair.Summary, *repair.Missing, *repair.Attested,
 		*synod.Promise, *synod.Accepted, *synod.Rejected, *synod.Closed,
 		*reconfig.Readied, *reconfig.Unready, *reconfig.Pending,
-		*rambo.Gossiped, *rambo.Announced, *rambo.Fenced, *rambo.Installed,
+		*rambo.Gossiped, *rambo.Announced, *rambo.Fenced, *rambo.Installed, *rambo.SoFar,
 		*join.Joined, *join.Greeted, *Description, *Status:
 		return true
 	}

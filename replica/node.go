@@ -171,7 +171,7 @@ func (n *Node) dispatch(from env.Address, m env.Message, out []env.Out) ([]env.O
 		return n.registers.Step(from, m, out)
 	case *repair.Summarize, *repair.Offer, *repair.Attest:
 		return n.stepRepair(from, m, out)
-	case *rambo.Gossip, *rambo.Announce, *rambo.Fence, *rambo.Install:
+	case *rambo.Gossip, *rambo.Announce, *rambo.Fence, *rambo.Install, *rambo.HowFar:
 		return n.stepRambo(from, m, out)
 	case *synod.Prepare, *synod.Accept, *reconfig.Ready, *reconfig.Inquire:
 		switch {

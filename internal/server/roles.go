@@ -61,7 +61,7 @@ func senders(m env.Message) roles {
 		return anyone
 	case *env.Refused, *abd.GetAck, *abd.PutAck, *abd.Page, *abd.Moved, *replica.Description, *replica.Status,
 		*repair.Summarize, *repair.Summary, *repair.Offer, *repair.Missing, *repair.Attest, *repair.Attested,
-		*rambo.Gossip, *rambo.Gossiped, *rambo.Announced, *rambo.Fence, *rambo.Fenced, *rambo.Install, *rambo.Installed,
+		*rambo.Gossip, *rambo.Gossiped, *rambo.Announced, *rambo.Fence, *rambo.Fenced, *rambo.Install, *rambo.Installed, *rambo.HowFar, *rambo.SoFar,
 		*join.Join, *join.Joined, *join.Greet, *join.Greeted:
 		return nodes
 	case *synod.Promise, *synod.Accepted, *synod.Rejected, *synod.Closed,

@@ -59,6 +59,8 @@
 //	101 Fenced        index [news] [lifeOf…]
 //	102 Install       index [news] [lifeOf…]
 //	103 Installed     index
+//	104 HowFar        (none)
+//	105 SoFar         [merge]
 //	112 Join          instance [member] name expires signature horizon
 //	113 Joined        horizon [seen…]
 //	114 Greet         [life] [member]

@@ -79,6 +79,8 @@ func samples() []sample {
 		{"fenced", 3, &rambo.Fenced{Index: 3, Knowledge: rambo.Knowledge{News: news.News, Lives: later.Others}}},
 		{"install", 3, &rambo.Install{Index: 4, Knowledge: rambo.Knowledge{News: news.News}}},
 		{"installed", 3, &rambo.Installed{Index: 4}},
+		{"how-far", 3, &rambo.HowFar{}},
+		{"so-far", 3, &rambo.SoFar{Progress: rambo.Progress{Index: 4, Keys: 70000, Bytes: 1 << 40, After: anyBytes, Done: true}}},
 		{"summarize for a merge", 3, &repair.Summarize{Range: repair.Range{After: "a", To: "b"}, Keys: 3, Terms: repair.Terms{Knows: 4}}},
 		{"offer for a merge", 3, &repair.Offer{Range: repair.Range{After: "a"}, Terms: repair.Terms{Knows: 4}, Limit: 4000}},
 		{"offer by a sketch", 3, &repair.Offer{Range: repair.Range{After: "a"}, Sketch: repair.Sketch{Salt: 300, Digests: []uint64{1, 1 << 63}}, Terms: repair.Terms{Knows: 4}, Limit: 4000}},

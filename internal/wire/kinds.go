@@ -81,6 +81,8 @@ const (
 	KindFenced    Kind = 101
 	KindInstall   Kind = 102
 	KindInstalled Kind = 103
+	KindHowFar    Kind = 104
+	KindSoFar     Kind = 105
 )
 
 // join.
@@ -172,6 +174,10 @@ func (k Kind) String() string {
 		return "install"
 	case KindInstalled:
 		return "installed"
+	case KindHowFar:
+		return "how-far"
+	case KindSoFar:
+		return "so-far"
 	case KindJoin:
 		return "join"
 	case KindJoined:
@@ -305,6 +311,12 @@ func (e *Encoder) encode(conversation uint64, m env.Message) {
 	case *rambo.Installed:
 		e.open(KindInstalled, conversation)
 		encodeInstalled(e, m)
+	case *rambo.HowFar:
+		e.open(KindHowFar, conversation)
+		encodeHowFar(e, m)
+	case *rambo.SoFar:
+		e.open(KindSoFar, conversation)
+		encodeSoFar(e, m)
 	case *join.Join:
 		e.open(KindJoin, conversation)
 		encodeJoin(e, m)
@@ -404,6 +416,10 @@ func (d *Decoder) decode(k Kind) env.Message {
 		return decodeInstall(d)
 	case KindInstalled:
 		return decodeInstalled(d)
+	case KindHowFar:
+		return decodeHowFar(d)
+	case KindSoFar:
+		return decodeSoFar(d)
 	case KindJoin:
 		return decodeJoin(d)
 	case KindJoined:

@@ -122,6 +122,25 @@ func decodeInstalled(d *Decoder) *rambo.Installed {
 	return m
 }
 
+func encodeHowFar(e *Encoder, _ *rambo.HowFar) { e.array(0) }
+
+func decodeHowFar(d *Decoder) *rambo.HowFar {
+	d.end(d.begin("how-far", 0))
+	return &rambo.HowFar{}
+}
+
+func encodeSoFar(e *Encoder, m *rambo.SoFar) {
+	e.array(1)
+	encodeMerge(e, &m.Progress)
+}
+
+func decodeSoFar(d *Decoder) *rambo.SoFar {
+	n := d.begin("so-far", 1)
+	m := &rambo.SoFar{Progress: decodeMerge(d)}
+	d.end(n - 1)
+	return m
+}
+
 func encodeMerge(e *Encoder, p *rambo.Progress) {
 	e.array(5)
 	encodeIndex(e, p.Index)

@@ -166,6 +166,8 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 		{&rambo.Fenced{Index: 1}, 3, 3, nil},
 		{&rambo.Install{Index: 1}, 3, 3, nil},
 		{&rambo.Installed{Index: 1}, 1, 1, nil},
+		{&rambo.HowFar{}, 0, 0, nil},
+		{&rambo.SoFar{}, 1, 1, nil},
 		{&join.Join{Member: quorum.Member{ID: "n1"}}, 6, 6, nil},
 		{&join.Joined{}, 2, 2, nil},
 		{&join.Greet{Member: quorum.Member{ID: "n1"}}, 2, 2, nil},
