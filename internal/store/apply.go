@@ -34,7 +34,10 @@ func (s *Store) applyTable(t *table) error {
 	begin, done := time.Now(), 0
 	t.sorted()
 	for c := t.from(""); ; {
-		batch, more := nextBatch(c)
+		batch, more, err := nextBatch(c)
+		if err != nil {
+			return err
+		}
 		m, cells := s.summary, map[string][]byte(nil)
 		if !more {
 			m.applied, cells = t.last, t.cells
@@ -53,13 +56,17 @@ func (s *Store) applyTable(t *table) error {
 	if size, err := s.state.size(); err == nil {
 		s.stateBytes.Store(size)
 	}
+	// From here on Load finds the table's keys in bbolt; and only then may what
+	// holds them in the journal be used again.
+	s.frozen.Store(nil)
+	if err := t.filed.letGo(); err != nil {
+		s.log.Warn("closing journal segments failed", "err", err)
+	}
 	if err := s.journal.recycle(t.last); err != nil {
 		return err
 	}
 	s.applies.Add(1)
 	s.log.Debug("applied a table", "keys", t.count, "bytes", t.bytes, "took", time.Since(begin))
-	// From here on Load finds the table's keys in bbolt.
-	s.frozen.Store(nil)
 	close(t.applied)
 	s.journal.look()
 	return nil
@@ -87,14 +94,17 @@ func (s *Store) pace(done float64) bool {
 
 // nextBatch takes applyBytes of a table, in order of the keys: each page of
 // bbolt is rewritten once a table, and not once a batch.
-func nextBatch(c *tableCursor) (batch []appliedRecord, more bool) {
+func nextBatch(c *tableCursor) (batch []appliedRecord, more bool, err error) {
 	size := 0
 	for {
 		key, ok := c.peek()
 		if !ok || size >= applyBytes {
-			return batch, ok
+			return batch, ok, nil
 		}
-		e := c.entry()
+		e, err := c.entry(true)
+		if err != nil {
+			return nil, false, err
+		}
 		batch = append(batch, appliedRecord{key: key, record: e.record, before: e.before})
 		size += len(key) + len(e.record)
 		c.next()
@@ -223,10 +233,13 @@ func (s *Store) load(m summary) (*replay, error) {
 	s.keys.Add(keys)
 	s.tombstones.Add(tombstones)
 	for i := range r.segments {
-		for _, c := range r.segments[i].loaded.cells {
+		for _, c := range r.segments[i].cells {
 			s.cells[string(c.name)] = cellOf(c.bytes, c.position)
 		}
-		r.segments[i].loaded = loadedSegment{} // the table has it
+		r.segments[i].cells, r.segments[i].filed = nil, nil // the table has it
+	}
+	for _, l := range r.loaders {
+		s.journaled.Add(l.bytes)
 	}
 	r.loaders = nil
 	s.replayed = int64(r.end - m.applied)

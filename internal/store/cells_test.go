@@ -143,7 +143,8 @@ func TestOlderSegment(t *testing.T) {
 	s = mustOpen(t, cfg)
 	wantLoad(t, s, "k", testRecord(1, "v"))
 	wantCell(t, s, "cell", "v")
-	if h, err := readSegmentHeader("", readFile(t, filepath.Join(cfg.Dir, journalName, segmentName(2))), s.journal.id, 2); err != nil || h.format != segmentFormat {
+	b = readFile(t, filepath.Join(cfg.Dir, journalName, segmentName(2)))
+	if h, err := readSegmentHeader("", b, int64(len(b)), s.journal.id, 2); err != nil || h.format != segmentFormat {
 		t.Errorf("segment 2 has format %d, %v; want %d", h.format, err, segmentFormat)
 	}
 }

@@ -33,9 +33,10 @@
 // fill, so that callers don't have the disk against them now and not then.
 //
 // Open reads the journal and then all of bbolt's file, on all processors, and
-// writes nothing before both are found to be sound. The segments become the
-// chunks of a table (load.go), and what it replaces is noted when the check
-// comes by. docs/adr/0009-bbolt-under-many-keys.md and
+// writes nothing before both are found to be sound. Of the journal it keeps the
+// keys, in a table, and where their newest records are (load.go): those stay in
+// their segments until the table is applied (filed.go). What the table replaces is
+// noted when the check comes by. docs/adr/0009-bbolt-under-many-keys.md and
 // 0014-loading-the-journal.md have the figures.
 //
 // # The folder

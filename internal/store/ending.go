@@ -41,42 +41,57 @@ func (e ending) note() string {
 	return ""
 }
 
-// endingOf tells what rest is, which stands where the frame behind end would begin in
-// the segment of this number. records is how many a torn frame had.
-func endingOf(rest []byte, id storeID, number uint64, end env.Position) (e ending, records uint32) {
-	if len(rest) < frameHead {
-		return endsClean, 0
+// ending tells what stands at offset, where the frame behind end would begin.
+// records is how many a torn frame had.
+func (p *pieces) ending(offset int64, end env.Position) (e ending, records uint32, err error) {
+	b, err := p.at(offset, frameHead)
+	if err != nil || len(b) < frameHead {
+		return endsClean, 0, err
 	}
-	if f, head, _ := readFrame(rest, id, number); head {
-		return endsTorn, f.records
+	if f, head, _ := readFrame(b, p.id, p.generation); head {
+		return endsTorn, f.records, nil
 	}
-	generation := binary.BigEndian.Uint64(rest[frameGen:])
-	if _, head, _ := readFrame(rest, id, generation); head {
-		return endsClean, 0 // of an earlier use
+	generation := binary.BigEndian.Uint64(b[frameGen:])
+	if _, head, _ := readFrame(b, p.id, generation); head {
+		return endsClean, 0, nil // of an earlier use
 	}
 	// One flipped bit leaves two of three, and chance hardly does.
 	fits := 0
 	for _, is := range []bool{
-		binary.BigEndian.Uint32(rest) == frameMagic,
-		generation == number,
-		env.Position(binary.BigEndian.Uint64(rest[frameFirst:])) == end,
+		binary.BigEndian.Uint32(b) == frameMagic,
+		generation == p.generation,
+		env.Position(binary.BigEndian.Uint64(b[frameFirst:])) == end,
 	} {
 		if is {
 			fits++
 		}
 	}
 	if fits >= 2 {
-		return endsGarbled, 0
+		return endsGarbled, 0, nil
 	}
-	zeros := 0
-	for len(rest)-zeros >= diskSector && [diskSector]byte(rest[zeros:]) == [diskSector]byte{} {
-		zeros += diskSector
+	zeros, err := p.zeros(offset)
+	if err != nil || zeros < diskSector || offset+zeros == p.size {
+		return endsClean, 0, err
 	}
-	for zeros < len(rest) && rest[zeros] == 0 {
-		zeros++
+	return endsInZeros, 0, nil
+}
+
+// zeros returns how many bytes from offset on are zero.
+func (p *pieces) zeros(offset int64) (n int64, err error) {
+	for offset+n < p.size {
+		b, err := p.at(offset+n, pieceBytes)
+		if err != nil {
+			return 0, err
+		}
+		for len(b) >= diskSector && [diskSector]byte(b) == [diskSector]byte{} {
+			b, n = b[diskSector:], n+diskSector
+		}
+		if len(b) >= diskSector || offset+n+int64(len(b)) == p.size {
+			for len(b) > 0 && b[0] == 0 {
+				b, n = b[1:], n+1
+			}
+			return n, nil
+		}
 	}
-	if zeros >= diskSector && zeros < len(rest) {
-		return endsInZeros, 0
-	}
-	return endsClean, 0
+	return n, nil
 }

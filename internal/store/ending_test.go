@@ -45,8 +45,9 @@ func TestEndings(t *testing.T) {
 		wantEnding(t, fmt.Sprintf("a flipped bit at byte %d of the last head", at-last), w, b, last, endsGarbled)
 	}
 	// The frames of an earlier use are no loss.
-	if e, _ := endingOf(good[last:], w.id, 2, 4); e != endsClean {
-		t.Errorf("a frame of an earlier use is taken for ending %d", e)
+	p := pieces{file: memoryFile(good), size: int64(len(good)), id: w.id, generation: 2}
+	if e, _, err := p.ending(last, 4); e != endsClean || err != nil {
+		t.Errorf("a frame of an earlier use is taken for ending %d, %v", e, err)
 	}
 }
 
@@ -62,8 +63,9 @@ func wantEnding(t *testing.T, name string, w *written, b []byte, at int64, want 
 	if at == w.frames[2] {
 		position = 4
 	}
-	if e, _ := endingOf(b[at:], w.id, 1, env.Position(position)); e != want {
-		t.Errorf("%s: ending %d, want %d", name, e, want)
+	p := pieces{file: memoryFile(b), size: int64(len(b)), id: w.id, generation: 1}
+	if e, _, err := p.ending(at, env.Position(position)); e != want || err != nil {
+		t.Errorf("%s: ending %d, %v, want %d", name, e, err, want)
 	}
 	writeFile(t, path, b)
 	var log logtest.Book

@@ -248,6 +248,7 @@ func open(cfg Config, lock *os.File) (*Store, error) {
 	}
 	s.cut.bytes = make([]byte, frameHead)
 	if err := s.recover(id); err != nil {
+		s.letGo()
 		s.journal.close()
 		if s.state != nil {
 			s.state.close()

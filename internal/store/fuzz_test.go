@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"hash/maphash"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -101,22 +102,33 @@ func wantLoaded(t *testing.T, f frame, b []byte, newest map[string]logged, wantE
 	} else if err != nil {
 		return
 	}
-	segment := append(make([]byte, segmentHead), b...)
 	table := newTable(maphash.MakeSeed())
-	loadTable(table, []recovered{{loaded: l.end(segment, segmentHead+f.size)}}, []*loader{&l})
+	segment := memoryFile(append(make([]byte, segmentHead), b...))
+	loadTable(table, []recovered{{filed: segment, cells: l.cells}}, []*loader{&l})
 	if table.count != len(newest) {
 		t.Errorf("%d keys, want %d", table.count, len(newest))
 	}
 	for name, want := range newest {
-		got, ok := table.get(abd.Key(name), l.hash([]byte(name)))
+		got, ok, err := table.get(abd.Key(name), l.hash([]byte(name)), true)
 		if want.kind == kindRemoved {
 			want.bytes = nil
 		}
-		if !ok || got.position != want.position || !bytes.Equal(got.record, want.bytes) {
-			t.Errorf("%q: %v, %+v, want %+v", name, ok, got, want)
+		if !ok || err != nil || got.position != want.position || !bytes.Equal(got.record, want.bytes) {
+			t.Errorf("%q: %v, %+v, %v, want %+v", name, ok, got, err, want)
 		}
 	}
 }
+
+// memoryFile is a file that is only read.
+type memoryFile []byte
+
+func (f memoryFile) ReadAt(b []byte, offset int64) (int, error) {
+	return bytes.NewReader(f).ReadAt(b, offset)
+}
+func (f memoryFile) WriteAt([]byte, int64) (int, error) { return 0, fs.ErrPermission }
+func (f memoryFile) Sync() error                        { return nil }
+func (f memoryFile) Size() (int64, error)               { return int64(len(f)), nil }
+func (f memoryFile) Close() error                       { return nil }
 
 // FuzzBlob: what is read as a cell is one that could have been written.
 func FuzzBlob(f *testing.F) {
@@ -154,7 +166,7 @@ func FuzzSegmentHeader(f *testing.F) {
 			binary.BigEndian.PutUint32(b, segmentMagic)
 			binary.BigEndian.PutUint32(b[4:], crc32.Checksum(b[8:headUsed], castagnoli))
 		}
-		h, err := readSegmentHeader("segment", b, id, 3)
+		h, err := readSegmentHeader("segment", b, int64(len(b)), id, 3)
 		if err == nil && (h.generation != 3 || h.capacity != int64(len(b)) || storeID(b[16:32]) != id) {
 			t.Errorf("%+v is taken for the head of segment 3 of %d bytes", h, len(b))
 		}

@@ -47,8 +47,8 @@ func (s *Store) Heal(key abd.Key, r abd.Record) (_ env.Position, err error) {
 // replaced returns what a healed record replaces.
 func (s *Store) replaced(key abd.Key) (presence, error) {
 	tables := s.tables()
-	if e, ok := tables.newest(key, s.active.hash(key)); ok {
-		return presenceOf(e.record), nil
+	if e, ok, err := tables.newest(key, s.active.hash(key), false); ok || err != nil {
+		return presenceOf(e.record), err
 	}
 	return s.state.presence(key)
 }
@@ -57,23 +57,24 @@ func (s *Store) replaced(key abd.Key) (presence, error) {
 // entry there takes the place of what bbolt has under its key, damaged or not.
 type overrides [2]*table
 
-// newest returns the newest entry of a key whose hash is known.
-func (o *overrides) newest(key abd.Key, hash uint32) (entry, bool) {
+// newest returns the newest entry of a key whose hash is known; see entryOf.
+func (o *overrides) newest(key abd.Key, hash uint32, withValue bool) (entry, bool, error) {
 	for _, t := range o {
-		if t != nil {
-			if e, ok := t.get(key, hash); ok {
-				return e, true
-			}
+		if t == nil {
+			continue
+		}
+		if e, ok, err := t.get(key, hash, withValue); ok || err != nil && err != errApplied {
+			return e, ok, err
 		}
 	}
-	return entry{}, false
+	return entry{}, false, nil
 }
 
 // have reports whether there is an entry of a key.
 func (o *overrides) have(key []byte) bool {
 	for _, t := range o {
 		if t != nil {
-			if _, ok := t.get(abd.Key(key), t.hash(abd.Key(key))); ok {
+			if _, _, ok := t.find(keyIn(key), t.hash(keyIn(key))); ok {
 				return true
 			}
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -395,7 +396,7 @@ func (r *journalReader) segment(number uint64, first, last bool) error {
 		// head's checksum will tell.
 		r.id, r.known = storeID(b[16:32]), true
 	}
-	header, err := readSegmentHeader(path, b, r.id, number)
+	header, err := readSegmentHeader(path, b, int64(len(b)), r.id, number)
 	if err != nil {
 		return lose(err)
 	}
@@ -417,16 +418,20 @@ func (r *journalReader) segment(number uint64, first, last bool) error {
 
 // frames takes the records of every whole frame of a segment.
 func (r *journalReader) frames(f *FileReport, b []byte, number uint64, last bool) error {
-	j := journal{id: r.id}
+	p := pieces{file: bytes.NewReader(b), size: int64(len(b)), id: r.id, generation: number}
 	at := int64(segmentHead)
 	for {
 		fr, _, whole := readFrame(b[at:], r.id, number)
 		if !whole || fr.first != r.end {
-			later, ok := j.laterFrame(b, at, r.end, number)
+			later, ok, err := p.laterFrame(at, r.end)
+			if err != nil {
+				return err
+			}
 			if !ok {
 				if last {
-					e, _ := endingOf(b[at:], r.id, number, r.end)
+					e, _, err := p.ending(at, r.end)
 					f.Note = e.note()
+					return err
 				}
 				return nil
 			}

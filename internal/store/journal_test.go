@@ -49,17 +49,28 @@ func recoverEach(j *journal, applied env.Position, visit func(logged)) (env.Posi
 	if err != nil {
 		return 0, err
 	}
-	var items []item
+	defer r.letGo()
+	var all []logged
 	for _, l := range r.loaders {
 		for p := range loadParts {
-			l.part(p, func(block []item) { items = append(items, block...) })
+			l.part(p, func(block []item) {
+				for _, it := range block {
+					b := l.keys[it.chunk][it.at:]
+					at := readFiledAt(b[it.key:])
+					e := logged{position: it.position, name: b[:it.key], bytes: make([]byte, it.size)}
+					_, readErr := r.segments[at.segment].filed.ReadAt(e.bytes, int64(at.offset)+int64(it.key))
+					err = errors.Join(err, readErr)
+					all = append(all, e)
+				}
+			})
 		}
 	}
-	slices.SortFunc(items, func(a, b item) int { return cmp.Compare(a.position, b.position) })
-	for _, it := range items {
-		l := r.segments[it.chunk].loaded
-		b := l.chunk[it.at-l.cut:]
-		visit(logged{position: it.position, name: b[:it.key], bytes: b[it.key:][:it.size]})
+	slices.SortFunc(all, func(a, b logged) int { return cmp.Compare(a.position, b.position) })
+	for _, e := range all {
+		visit(e)
+	}
+	if err != nil {
+		return 0, err
 	}
 	return r.end, j.resume(r)
 }
@@ -239,7 +250,7 @@ func TestDamagedSegments(t *testing.T) {
 	wantDamage(t, err, segmentName(1))
 	j := newJournal(w.cfg, w.id)
 	defer j.close()
-	header, err := readSegmentHeader("", good, w.id, middle)
+	header, err := readSegmentHeader("", good, int64(len(good)), w.id, middle)
 	if err != nil {
 		t.Fatal(err)
 	}

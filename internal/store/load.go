@@ -12,19 +12,19 @@ import (
 	"atoll/env"
 )
 
-// How the journal becomes a table when a store is opened, on all processors and
-// with few visits to memory that isn't in a cache:
+// How the journal becomes a table when a store is opened, on all processors, with
+// few visits to memory that isn't in a cache, and little memory that nobody has
+// touched before:
 //
-//	loader      reads one segment after the other: it checks each entry, and
-//	            makes an item of it that says where it stands, beside those
-//	            whose hashes begin with the same byte
+//	loader      reads one segment after the other: it checks each entry, keeps
+//	            its key and where it stands, and makes an item of it, beside
+//	            those whose hashes begin with the same byte
 //	loadTable   takes the items of all loaders, a loadPart at a time, which is
 //	            few enough for a cache; keeps the newest of each key; and fills
 //	            the part of the index that belongs to such hashes
 //
-// Keys and records aren't copied: the segments that were read are the table's
-// chunks. So what was replaced takes memory until the table goes, as it does in
-// a table that was filled by put.
+// Records aren't kept: they stay in their segments until somebody asks for one
+// (filed.go), or the apply does.
 //
 // Where keys must be compared, many are touched first and compared then: memory
 // answers several at a time to who doesn't wait for each answer.
@@ -34,6 +34,11 @@ const (
 	// loadBlock is how many items of a part stand together: the blocks that a
 	// loader fills, one of each part, stay in the processor's cache.
 	loadBlock = 64
+	// largestKeys is what a loader allocates at once for keys, in bytes:
+	// firstChunk at first, and more each time.
+	largestKeys = 4 << 20
+	// latelyMade is how many items a loader looks at before it makes another one.
+	latelyMade = 1 << 15
 	// touchKeys is how many keys are touched before they are compared.
 	touchKeys = 64
 )
@@ -79,65 +84,107 @@ func makeLarge[T any](n int) []T {
 	return s
 }
 
-// loadedSegment is what a segment holds behind some position, but for its items.
-type loadedSegment struct {
-	chunk []byte // the segment, or the part of it that is needed; nil for none
-	// cut is how much of the segment isn't there before the chunk: items say
-	// where they stand in the segment.
-	cut   uint32
-	cells []logged // in order
-}
-
 // A loader takes what segments hold, one after the other.
 type loader struct {
 	applied env.Position
 	hash    func(name []byte) uint32
 
 	// parts hold the items, in no order that matters. Until they are in the
-	// table, before is what the item's own record counts as.
+	// table, before is what the item's own record counts as, and chunk is one
+	// of keys.
 	parts [loadParts]struct {
 		full [][]item
 		open []item
 	}
-	room []item // for blocks to come
+	room []item   // for blocks to come
+	keys [][]byte // chunks: each item's key, and where its record is (filedAt)
+	// lately are items that were made, direct-mapped by hash: few keys that are
+	// written again and again take few items.
+	lately []madeLately
+	// bytes is how much of the segments was taken.
+	bytes int64
+
+	window []byte // in which segments are read
 
 	// Of the segment that is read.
-	chunk uint32
-	cells []logged
-	from  int64 // the first frame that is needed; -1 if none is
-	items int
+	segment uint32
+	cells   []logged
+	items   int // that have a record in it, at least once
 }
 
-// begin begins with the segment that will be this chunk.
-func (l *loader) begin(chunk uint32) { l.chunk, l.cells, l.from, l.items = chunk, nil, -1, 0 }
+// begin begins with the segment of this number, counted from the journal's first.
+func (l *loader) begin(segment uint32) { l.segment, l.cells, l.items = segment, nil, 0 }
 
 // frame takes what a frame has behind applied. The frame stands at this offset
-// in the segment.
+// in the segment, and is overwritten by the next.
 func (l *loader) frame(f frame, offset int64) error {
-	if l.from < 0 && f.first+env.Position(f.records) > l.applied {
-		l.from = offset
-	}
 	return f.eachEntry(func(e logged) {
 		if e.position <= l.applied {
 			return
 		}
 		if e.kind == kindCell {
+			e.name, e.bytes = bytes.Clone(e.name), bytes.Clone(e.bytes)
 			l.cells = append(l.cells, e)
 			return
 		}
-		it := item{
-			position: e.position, hash: l.hash(e.name),
-			place: place{chunk: l.chunk, at: uint32(offset) + frameHead + e.at, key: uint16(len(e.name))},
-		}
-		if e.kind == kindRecord {
+		l.items++
+		l.bytes += int64(2 + len(e.name) + len(e.bytes))
+		at := filedAt{segment: l.segment, offset: uint32(offset) + frameHead + e.at}
+		it := l.itemOf(e.name, at)
+		it.position = e.position
+		if it.filed = e.kind == kindRecord; it.filed {
 			it.size, it.before = uint32(len(e.bytes)), presenceOf(e.bytes)
+		} else {
+			it.size, it.before = 0, absent
 		}
-		l.add(it)
 	})
 }
 
-func (l *loader) add(it item) {
-	l.items++
+// itemOf returns the item of a key whose record is here: a new one, or one that
+// was lately made for the same key, as its record is older.
+func (l *loader) itemOf(name []byte, at filedAt) *item {
+	hash := l.hash(name)
+	if l.lately == nil {
+		l.lately = make([]madeLately, latelyMade)
+	}
+	made := &l.lately[hash%latelyMade]
+	if it := made.item; it != nil && made.hash == hash && int(it.key) == len(name) {
+		if b := l.keys[it.chunk][it.at:]; bytes.Equal(b[:it.key], name) {
+			at.put(b[it.key:])
+			return it
+		}
+	}
+	it := l.add(item{hash: hash, place: l.keep(name, at)})
+	*made = madeLately{hash, it}
+	return it
+}
+
+// madeLately is an item and its hash.
+type madeLately struct {
+	hash uint32
+	item *item
+}
+
+// keep keeps a key, and where its record is.
+func (l *loader) keep(name []byte, at filedAt) place {
+	n := len(name) + filedAtSize
+	last := len(l.keys) - 1
+	if last < 0 || cap(l.keys[last])-len(l.keys[last]) < n {
+		size := firstChunk
+		if last >= 0 {
+			size = min(2*cap(l.keys[last]), largestKeys)
+		}
+		l.keys = append(l.keys, makeLarge[byte](max(size, n))[:0])
+		last++
+	}
+	c := l.keys[last]
+	l.keys[last] = append(append(c, name...), make([]byte, filedAtSize)...)
+	at.put(l.keys[last][len(c)+len(name):])
+	return place{chunk: uint32(last), at: uint32(len(c)), key: uint16(len(name))}
+}
+
+// add adds an item, and returns where it stands.
+func (l *loader) add(it item) *item {
 	p := &l.parts[loadPart(it.hash)]
 	if len(p.open) == cap(p.open) {
 		if len(l.room) == 0 {
@@ -149,6 +196,7 @@ func (l *loader) add(it item) {
 		p.open, l.room = l.room[:0:loadBlock], l.room[loadBlock:]
 	}
 	p.open = append(p.open, it)
+	return &p.open[len(p.open)-1]
 }
 
 // part calls visit with the items of a part, block by block.
@@ -159,34 +207,23 @@ func (l *loader) part(p int, visit func(block []item)) {
 	visit(l.parts[p].open)
 }
 
-// end returns what was taken of a segment whose frames end at this offset.
-func (l *loader) end(segment []byte, offset int64) (s loadedSegment) {
-	s.cells = l.cells
-	for i := range s.cells { // they outlive the segment
-		s.cells[i].name, s.cells[i].bytes = bytes.Clone(s.cells[i].name), bytes.Clone(s.cells[i].bytes)
-	}
-	if l.items == 0 {
-		return s
-	}
-	// A segment that is needed in part only is let go.
-	s.chunk = segment[:offset:offset]
-	if needed := offset - l.from; needed < int64(len(segment))/4*3 {
-		s.chunk, s.cut = makeLarge[byte](int(needed)), uint32(l.from)
-		copy(s.chunk, segment[l.from:])
-	}
-	return s
-}
-
 // loadTable fills an empty table with what segments hold, which are in order of
 // their positions, and whose items these loaders took. It returns how many keys
 // and tombstones there are.
 func loadTable(t *table, segments []recovered, loaders []*loader) (keys, tombstones int64) {
+	t.filed = new(filed)
 	for i := range segments {
-		l := &segments[i].loaded
-		t.chunks = append(t.chunks, l.chunk)
-		t.bytes += int64(cap(l.chunk))
-		for _, c := range l.cells {
+		t.filed.add(segments[i].path, segments[i].filed)
+		for _, c := range segments[i].cells {
 			t.putCell(string(c.name), c.bytes)
+		}
+	}
+	chunks := make([]uint32, len(loaders)) // before the chunks of each
+	for i, l := range loaders {
+		chunks[i] = uint32(len(t.chunks))
+		t.chunks = append(t.chunks, l.keys...)
+		for _, c := range l.keys {
+			t.bytes += int64(len(c))
 		}
 	}
 	loaded := 0
@@ -199,7 +236,7 @@ func loadTable(t *table, segments []recovered, loaders []*loader) (keys, tombsto
 	var parts [loadParts]loadedPart
 	var used atomic.Int64
 	eachOf(loadParts, func() func(int) {
-		s := sieve{table: t, segments: segments, loaders: loaders}
+		s := sieve{table: t, loaders: loaders, chunks: chunks}
 		return func(p int) {
 			if !s.take(p, false) {
 				s.take(p, true)
@@ -234,9 +271,9 @@ type loadedPart struct {
 
 // A sieve finds the newest item of each key, one part after the other.
 type sieve struct {
-	table    *table
-	segments []recovered
-	loaders  []*loader
+	table   *table
+	loaders []*loader
+	chunks  []uint32 // how many of the table's come before those of each loader
 
 	newest  []item
 	index   []uint32
@@ -262,10 +299,10 @@ func (s *sieve) take(p int, exact bool) bool {
 	s.index = s.index[:size]
 	clear(s.index)
 	s.newest, s.claims = slices.Grow(s.newest[:0], count), s.claims[:0]
-	for _, l := range s.loaders {
+	for i, l := range s.loaders {
 		l.part(p, func(block []item) {
 			for _, it := range block {
-				it.at -= s.segments[it.chunk].loaded.cut
+				it.chunk += s.chunks[i]
 				s.add(it, exact)
 			}
 		})

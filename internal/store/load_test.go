@@ -56,6 +56,9 @@ func randomSegments(t *testing.T, r *rand.Rand, keys int, applied env.Position, 
 		if segments[n] = j.readSegment(number, false, uint32(n), loaders[r.IntN(2)]); segments[n].err != nil {
 			t.Fatal(segments[n].err)
 		}
+		if f := segments[n].filed; f != nil {
+			t.Cleanup(func() { f.Close() })
+		}
 		if segments[n].end != position {
 			t.Fatalf("segment %d ends with record %d, want %d", number, segments[n].end, position)
 		}
@@ -98,12 +101,20 @@ func (w loadTwin) check(t *testing.T, table *table, hash func([]byte) uint32) {
 	c := table.from("")
 	for _, key := range slices.Sorted(maps.Keys(w.records)) {
 		want := w.records[key]
-		got, ok := table.get(key, hash(keyBytes(key)))
+		got, ok, err := table.get(key, hash(keyBytes(key)), true)
 		at, inOrder := c.peek()
 		if !ok || !inOrder || at != key {
-			t.Fatalf("%q: found %v, and %q is next in order", key, ok, at)
+			t.Fatalf("%q: found %v, %v, and %q is next in order", key, ok, err, at)
 		}
-		for _, e := range []entry{got, c.entry()} {
+		next, err := c.entry(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head, _, err := table.get(key, hash(keyBytes(key)), false)
+		if n := min(len(want.record), recordHead); err != nil || len(head.record) < n || !bytes.Equal(head.record[:n], want.record[:n]) {
+			t.Fatalf("%q: head %q, %v; want that of %q", key, head.record, err, want.record)
+		}
+		for _, e := range []entry{got, next} {
 			if e.position != want.position || e.before != want.before || !bytes.Equal(e.record, want.record) {
 				t.Fatalf("%q: %+v, want %+v", key, e, want)
 			}

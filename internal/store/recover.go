@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,13 +28,18 @@ func (j *journal) create() error {
 // read reads the journal, changes nothing, and returns what it holds behind
 // applied. The segments are read on all processors, and what is wrong is
 // reported in their order: the first damage is the one that is returned.
-func (j *journal) read(applied env.Position, hash func(name []byte) uint32) (*replay, error) {
+func (j *journal) read(applied env.Position, hash func(name []byte) uint32) (_ *replay, err error) {
 	found, err := j.list()
 	if err != nil {
 		return nil, err
 	}
 	numbers := found.segments
 	r := &replay{spares: found.spares, segments: make([]recovered, len(numbers))}
+	defer func() {
+		if err != nil {
+			r.letGo()
+		}
+	}()
 	eachOf(len(numbers), func() func(int) {
 		l := &loader{applied: applied, hash: hash}
 		r.loaders = append(r.loaders, l)
@@ -114,6 +118,15 @@ type replay struct {
 
 func (r *replay) last() *recovered { return &r.segments[len(r.segments)-1] }
 
+// letGo closes the segments that nobody will read records from.
+func (r *replay) letGo() {
+	for i := range r.segments {
+		if f := r.segments[i].filed; f != nil {
+			f.Close()
+		}
+	}
+}
+
 // listed is what the journal's folder holds.
 type listed struct {
 	segments []uint64 // their numbers, oldest first
@@ -184,44 +197,53 @@ type recovered struct {
 	path   string
 	file   file // nil but for the journal's last segment
 	end    env.Position
-	// offset is behind its last frame, last is where that begins. bytes is
-	// the whole segment: only of the journal's last one.
+	// offset is behind its last frame, last is where that begins.
 	last, offset int64
-	bytes        []byte
-	loaded       loadedSegment
+	// Of the journal's last segment: that frame, and what stands behind it.
+	lastFrame []byte
+	ending    ending
+	torn      uint32   // how many records a torn frame has
+	cells     []logged // in order
+	filed     file     // to read the records from that were taken; nil if none was
 }
 
 // readSegment reads one segment, up to its first bad frame. That is an error
 // when a good one follows in the same segment.
-func (j *journal) readSegment(number uint64, keep bool, chunk uint32, l *loader) (r recovered) {
+func (j *journal) readSegment(number uint64, keep bool, n uint32, l *loader) (r recovered) {
 	r.path = filepath.Join(j.dir, segmentName(number))
-	p, err := j.openPieces(r.path)
+	p, f, err := j.openPieces(r.path, number, l.window)
 	if err != nil {
 		r.err = err
 		return r
 	}
-	b := p.bytes
 	if keep {
-		r.file, r.bytes = p.file, b
-	} else {
-		defer func() { r.err = errors.Join(r.err, p.file.Close()) }()
+		r.file = f
 	}
-	if r.err = p.upTo(segmentHead); r.err != nil {
+	defer func() {
+		l.window = p.window
+		if r.filed != f && r.file != f {
+			r.err = errors.Join(r.err, f.Close())
+		}
+	}()
+	b, err := p.at(0, segmentHead)
+	if err != nil {
+		r.err = err
 		return r
 	}
-	header, err := readSegmentHeader(r.path, b, j.id, number)
+	header, err := readSegmentHeader(r.path, b, p.size, j.id, number)
 	if err != nil {
 		r.err = err
 		return r
 	}
 	r.header = header
 	r.end, r.last, r.offset = header.first, segmentHead, segmentHead
-	l.begin(chunk)
+	l.begin(n)
 	for {
-		if r.err = p.frame(r.offset); r.err != nil {
+		f, whole, err := p.frame(r.offset)
+		if err != nil {
+			r.err = err
 			return r
 		}
-		f, _, whole := readFrame(b[r.offset:], j.id, number)
 		if !whole || f.first != r.end {
 			break
 		}
@@ -231,87 +253,66 @@ func (j *journal) readSegment(number uint64, keep bool, chunk uint32, l *loader)
 		}
 		r.last, r.offset, r.end = r.offset, r.offset+f.size, r.end+env.Position(f.records)
 	}
-	if r.err = p.upTo(int64(len(b))); r.err != nil {
+	if at, ok, err := p.laterFrame(r.offset, r.end); err != nil {
+		r.err = err
 		return r
-	}
-	if at, ok := j.laterFrame(b, r.offset, r.end, number); ok {
+	} else if ok {
 		r.err = damagedFile(r.path, r.offset, "a bad frame, and a good one behind it at byte %d", at)
 		return r
 	}
-	r.loaded = l.end(b, r.offset)
+	if keep {
+		if r.err = r.keepEnding(p); r.err != nil {
+			return r
+		}
+	}
+	r.cells = l.cells
+	if l.items > 0 && keep {
+		r.filed, r.err = j.cfg.openFile(r.path, os.O_RDWR, segmentMode) // the other one is closed by who writes
+	} else if l.items > 0 {
+		r.filed = f
+	}
 	return r
 }
 
-// pieces is a segment that is read piece by piece, each no larger than a
-// processor's cache: what was read is looked at at once.
-type pieces struct {
-	file  file
-	bytes []byte // all of it; zeros where it wasn't read yet
-	read  int64  // how much of it was
+// keepEnding keeps what settle needs to know.
+func (r *recovered) keepEnding(p *pieces) (err error) {
+	b, err := p.at(r.last, r.offset-r.last)
+	if err != nil {
+		return err
+	}
+	r.lastFrame = bytes.Clone(b)
+	r.ending, r.torn, err = p.ending(r.offset, r.end)
+	return err
 }
 
-func (j *journal) openPieces(path string) (*pieces, error) {
+// openPieces opens a segment to be read, with a window to be used.
+func (j *journal) openPieces(path string, number uint64, window []byte) (*pieces, file, error) {
 	f, err := j.cfg.openFile(path, os.O_RDWR, segmentMode)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	size, err := f.Size()
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, nil, errors.Join(err, f.Close())
 	}
-	return &pieces{file: f, bytes: makeLarge[byte](int(size))}, nil
-}
-
-// upTo reads what comes before end, or all.
-func (p *pieces) upTo(end int64) error {
-	all := int64(len(p.bytes))
-	for p.read < min(end, all) {
-		next := min(p.read+pieceBytes, all)
-		if _, err := p.file.ReadAt(p.bytes[p.read:next], p.read); err != nil {
-			return err
-		}
-		p.read = next
-	}
-	return nil
-}
-
-// frame reads what the head of a frame says that it has, if it is one.
-func (p *pieces) frame(offset int64) error {
-	if err := p.upTo(offset + frameHead); err != nil || offset+frameHead > p.read {
-		return err
-	}
-	return p.upTo(offset + alignFrame(frameHead+int64(binary.BigEndian.Uint32(p.bytes[offset+frameLen:]))))
-}
-
-// laterFrame looks for a whole frame of this generation behind a bad one.
-func (j *journal) laterFrame(b []byte, bad int64, end env.Position, number uint64) (int64, bool) {
-	for at := bad; ; at++ {
-		next := bytes.Index(b[at:], frameMagicBytes)
-		if next < 0 {
-			return 0, false
-		}
-		at += int64(next)
-		if f, _, whole := readFrame(b[at:], j.id, number); at%frameAlign == 0 && whole && f.first >= end {
-			return at, true
-		}
-	}
+	return &pieces{file: f, size: size, id: j.id, generation: number, window: window[:0]}, f, nil
 }
 
 // settle makes the last segment durable as it was read, and cuts off what
 // follows: the last frame may be in the system's cache only, or there as
 // "clean" after a sync that failed. Writing the same bytes again harms nothing.
 func (j *journal) settle(r *recovered) error {
-	if r.last < r.offset {
-		if _, err := r.file.WriteAt(r.bytes[r.last:r.offset], r.last); err != nil {
+	if len(r.lastFrame) > 0 {
+		if _, err := r.file.WriteAt(r.lastFrame, r.last); err != nil {
 			return err
 		}
 	}
-	if rest := r.bytes[r.offset:]; len(rest) >= frameHead {
-		switch e, records := endingOf(rest, j.id, r.header.generation, r.end); e {
+	if r.header.capacity-r.offset >= frameHead {
+		switch r.ending {
 		case endsTorn:
-			j.log.Warn("the journal's last frame was never finished, and is cut off", "file", r.path, "offset", r.offset, "records", records)
+			j.log.Warn("the journal's last frame was never finished, and is cut off", "file", r.path, "offset", r.offset, "records", r.torn)
 		case endsGarbled, endsInZeros:
-			j.log.Warn("the journal ends where it may have gone on: it is cut off", "file", r.path, "offset", r.offset, "found", e.note())
+			j.log.Warn("the journal ends where it may have gone on: it is cut off", "file", r.path, "offset", r.offset, "found", r.ending.note())
 		}
 		// A torn head isn't told from an old frame's; both go.
 		if _, err := r.file.WriteAt(make([]byte, frameHead), r.offset); err != nil {

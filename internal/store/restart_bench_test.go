@@ -12,14 +12,15 @@ import (
 var journalMiB = flag.Int("journal", 256, "MiB of journal that the benchmark Restart has (with -store, it is kept there)")
 
 // BenchmarkRestart is how long Open takes. The journal is of -journal MiB;
-// bbolt has nothing of it (new), or a million keys, of which the journal has
-// random ones (1M-keys); or there is nothing in it that bbolt hasn't (applied).
+// bbolt has nothing of it (new), or ten thousand or a million keys, of which the
+// journal has random ones (10k-keys, 1M-keys); or there is nothing in it that bbolt hasn't (applied).
 // The files are in the system's cache. s/GiB is for a GiB of journal.
 func BenchmarkRestart(b *testing.B) {
 	const million = 1_000_000
 	for _, value := range []int{100, 1024} {
 		b.Run(fmt.Sprintf("new/%d", value), func(b *testing.B) { restart(b, value, 0) })
 	}
+	b.Run("10k-keys/100", func(b *testing.B) { restart(b, 100, 10_000) })
 	b.Run("1M-keys/100", func(b *testing.B) { restart(b, 100, million) })
 	b.Run("applied", func(b *testing.B) {
 		cfg := Config{Dir: b.TempDir()}

@@ -67,7 +67,13 @@ func (m *merger) next() (key abd.Key, e entry, ok bool, err error) {
 		t := m.tables[i]
 		k, there := t.peek()
 		if there && strings.HasPrefix(string(k), string(m.prefix)) && (!ok || k <= key) {
-			key, e, ok = k, t.entry(), true
+			if e, err = t.entry(false); err == errApplied {
+				e.record, err = m.state.state.load(k, false, m.state.over)
+			}
+			if err != nil {
+				return "", entry{}, false, err
+			}
+			key, ok = k, true
 		}
 	}
 	if !ok {

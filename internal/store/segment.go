@@ -88,9 +88,9 @@ func (h segmentHeader) encode(id storeID) []byte {
 	return b
 }
 
-// readSegmentHeader decodes the head of the segment at path and checks that
-// it is the head of this very file.
-func readSegmentHeader(path string, b []byte, id storeID, number uint64) (segmentHeader, error) {
+// readSegmentHeader decodes the head of the segment at path, which b begins
+// with, and checks that it is the head of this very file, of so many bytes.
+func readSegmentHeader(path string, b []byte, size int64, id storeID, number uint64) (segmentHeader, error) {
 	var h segmentHeader
 	if len(b) < segmentHead {
 		return h, damagedFile(path, 0, "it has %d bytes, less than its head", len(b))
@@ -109,8 +109,8 @@ func readSegmentHeader(path string, b []byte, id storeID, number uint64) (segmen
 		return h, damagedFile(path, 16, "it belongs to another store (%s)", storeID(b[16:32]))
 	case h.generation != number:
 		return h, damagedFile(path, 32, "it is segment %d by its head", h.generation)
-	case int64(len(b)) != h.capacity:
-		return h, damagedFile(path, -1, "it has %d bytes, its head says %d", len(b), h.capacity)
+	case size != h.capacity:
+		return h, damagedFile(path, -1, "it has %d bytes, its head says %d", size, h.capacity)
 	}
 	return h, nil
 }

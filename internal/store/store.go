@@ -120,7 +120,10 @@ func (s *Store) Load(key abd.Key, withValue bool) (abd.Record, env.Position, err
 // lookup returns a key's encoded record, nil if there is none.
 func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error) {
 	hash, tables := s.active.hash(key), s.tables()
-	e, ok := tables.newest(key, hash)
+	e, ok, err := tables.newest(key, hash, withValue)
+	if err != nil {
+		return nil, 0, err
+	}
 	if !ok {
 		if len(key) == 0 {
 			return nil, 0, nil
@@ -136,6 +139,11 @@ func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error
 		}
 		s.memo.put(key, hash, record)
 		e.record = record
+	}
+	if e.filed && withValue {
+		if reason := checkValue(e.record); reason != "" {
+			return nil, 0, damagedRecord(s.journal.dir, keyBytes(key), reason)
+		}
 	}
 	s.known.key, s.known.presence = key, presenceOf(e.record)
 	return e.record, e.position, nil
@@ -377,7 +385,16 @@ func (s *Store) Close() error {
 		s.commit.Lock()
 		defer s.commit.Unlock()
 		s.tasks.Wait()
-		err = errors.Join(s.journal.close(), s.state.close(), s.lock.Close())
+		err = errors.Join(s.letGo(), s.journal.close(), s.state.close(), s.lock.Close())
 	})
+	return err
+}
+
+// letGo closes what the tables read.
+func (s *Store) letGo() error {
+	err := s.active.filed.letGo()
+	if t := s.frozen.Load(); t != nil {
+		err = errors.Join(err, t.filed.letGo())
+	}
 	return err
 }

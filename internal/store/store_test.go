@@ -257,7 +257,10 @@ func TestCrashWithinApply(t *testing.T) {
 	}
 	mustCommit(t, s)
 	s.active.arrange()
-	batch, _ := nextBatch(s.active.from("k10"))
+	batch, _, err := nextBatch(s.active.from("k10"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := s.applyBatch(batch[:25], nil, s.summary); err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,8 @@ type table struct {
 	// bytes is what it all takes. What was replaced counts, as it stays until
 	// the table goes.
 	bytes int64
+	// filed is where the records are that were loaded; nil if none was.
+	filed *filed
 	// last is the position behind the table's last record. Set when frozen.
 	last env.Position
 	// applied is closed when all of it is in bbolt.
@@ -83,9 +85,10 @@ type item struct {
 	place
 	size   uint32 // of the record; 0 if there is none any more
 	before presence
+	filed  bool // the record isn't in the chunk, but where that says
 }
 
-// place says where a key is. Its record is right behind it.
+// place says where a key is. Its record is right behind it, or a filedAt.
 type place struct {
 	chunk, at uint32
 	key       uint16 // its length
@@ -98,6 +101,7 @@ type entry struct {
 	// before is what was there before the table's first record of the key:
 	// what bbolt holds when it is this table's turn.
 	before presence
+	filed  bool // the record was read from a file just now, its value isn't checked
 }
 
 // newTable returns an empty table. Tables with the same seed have the same
@@ -127,14 +131,23 @@ func (t *table) keyAt(p place) abd.Key {
 	return abd.Key(unsafe.String(&t.chunks[p.chunk][p.at], int(p.key)))
 }
 
-func (t *table) entryOf(i uint32) entry {
+// entryOf returns an item's entry. Unless withValue, the record may be its head
+// only. Only what was loaded can fail to be there.
+func (t *table) entryOf(i uint32, withValue bool) (e entry, err error) {
 	it := t.item(i)
+	e = entry{position: it.position, before: it.before, filed: it.filed}
 	begin := it.at + uint32(it.key)
-	e := entry{position: it.position, before: it.before}
-	if it.size > 0 {
+	switch {
+	case it.filed:
+		size := int(it.size)
+		if !withValue {
+			size = recordHead
+		}
+		e.record, err = t.filed.read(readFiledAt(t.chunks[it.chunk][begin:]), t.keyOf(i), size)
+	case it.size > 0:
 		e.record = t.chunks[it.chunk][begin : begin+it.size : begin+it.size]
 	}
-	return e
+	return e, err
 }
 
 // find returns the number of a key's item, or the slot that it would take.
@@ -149,13 +162,14 @@ func (t *table) find(key abd.Key, hash uint32) (number uint32, slot uint32, ok b
 	return 0, slot, false
 }
 
-// get returns the entry of a key whose hash is known.
-func (t *table) get(key abd.Key, hash uint32) (entry, bool) {
+// get returns the entry of a key whose hash is known; see entryOf.
+func (t *table) get(key abd.Key, hash uint32, withValue bool) (e entry, ok bool, err error) {
 	i, _, ok := t.find(key, hash)
 	if !ok {
-		return entry{}, false
+		return entry{}, false, nil
 	}
-	return t.entryOf(i), true
+	e, err = t.entryOf(i, withValue)
+	return e, err == nil, err
 }
 
 // put makes room for a key's record of the given size, and returns it for the
@@ -172,13 +186,13 @@ func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, b
 		t.slots[slot] = i + 1
 		*t.item(i) = item{hash: hash, place: place{key: uint16(len(key))}, before: before}
 		t.bytes += entryOverhead
-	} else if old := t.item(i); old.at == 0 && int(old.key)+int(old.size) >= ownChunk {
-		// Its chunk is its own: in a segment that was loaded, none stands at 0.
+	} else if old := t.item(i); !old.filed && old.at == 0 && int(old.key)+int(old.size) >= ownChunk {
+		// Its chunk is its own.
 		t.chunks[old.chunk] = nil
 		t.bytes -= int64(old.key) + int64(old.size)
 	}
 	it := t.item(i)
-	it.position, it.size = position, uint32(size)
+	it.position, it.size, it.filed = position, uint32(size), false
 	var room []byte
 	it.chunk, it.at, room = t.room(len(key) + size)
 	copy(room, key)
@@ -375,8 +389,10 @@ func (c *tableCursor) peek() (abd.Key, bool) {
 	return c.runs[0].key, true
 }
 
-// entry returns what is at the cursor, which must not be at the end.
-func (c *tableCursor) entry() entry { return c.table.entryOf(c.runs[0].rest[0]) }
+// entry returns what is at the cursor, which must not be at the end; see entryOf.
+func (c *tableCursor) entry(withValue bool) (entry, error) {
+	return c.table.entryOf(c.runs[0].rest[0], withValue)
+}
 
 // next moves to the next key.
 func (c *tableCursor) next() {

@@ -68,8 +68,9 @@ func TestTable(t *testing.T) {
 					if !ok || key != want {
 						t.Fatalf("from %q: %q, want %q", start, key, want)
 					}
-					got, _ := table.get(key, table.hash(key))
-					for _, e := range []entry{c.entry(), got} {
+					got, _, _ := table.get(key, table.hash(key), true)
+					next, _ := c.entry(true)
+					for _, e := range []entry{next, got} {
 						if w := twin[key]; string(e.record) != w.value || e.position != w.position || e.before != w.before {
 							t.Fatalf("%q is at position %d, before %d, want %+v", key, e.position, e.before, twin[key].position)
 						}
@@ -80,7 +81,7 @@ func TestTable(t *testing.T) {
 					t.Fatalf("%q behind the last key", got)
 				}
 			}
-			if _, ok := table.get("nobody", table.hash("nobody")); ok {
+			if _, ok, _ := table.get("nobody", table.hash("nobody"), true); ok {
 				t.Error("a key that was never put is there")
 			}
 		})
@@ -92,7 +93,7 @@ func TestTableKeepsRecords(t *testing.T) {
 	table := newTable(maphash.MakeSeed())
 	for _, size := range []int{10, ownChunk} {
 		want := putRecord(table, "k", 1, size, absent)
-		old, _ := table.get("k", table.hash("k"))
+		old, _, _ := table.get("k", table.hash("k"), true)
 		for i := range 3 {
 			putRecord(table, "k", env.Position(2+i), size, absent)
 		}
