@@ -82,30 +82,21 @@ func (r *Replica) attest(from quorum.NodeID, m *Attest) (env.Message, env.Positi
 			return nil, 0, err
 		}
 	}
-	answer := &Attested{}
-	var keys []abd.Key
-	at, err := r.walk("", m.After, m.has, func(key abd.Key, _ tags.Tag, _ bool) bool {
-		if answer.More = len(keys) == MaxEntries; answer.More {
-			return false
-		}
-		keys = append(keys, key)
-		answer.Last = key
-		return true
-	})
-	if err != nil {
-		return nil, 0, err
-	}
 	// Damage is fatal to the answer: to leave a key out would say that it was
 	// never written.
-	entries, took, after, err := r.entries(keys, false)
-	if err != nil {
+	c := collection{replica: r, limit: MaxEntries}
+	at, err := r.walk(m.After, m.has, func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool {
+		if c.records.More = c.taken == c.limit; c.records.More || !c.take(key, tag, deleted, value) {
+			return false
+		}
+		c.pass(key)
+		return true
+	})
+	answer := &Attested{}
+	if answer.Records, err = c.end(err); err != nil {
 		return nil, 0, err
 	}
-	if took < len(keys) {
-		answer.More, answer.Last = true, keys[took-1]
-	}
-	answer.Entries = entries
-	return answer, max(at, after, r.at), nil
+	return answer, max(at, r.at), nil
 }
 
 // mend takes over what a read quorum of others holds in a range.

@@ -470,6 +470,18 @@ func (m *memory) Scan(prefix, after abd.Key, each func(abd.Key, tags.Tag, bool) 
 	return m.scanAt, nil
 }
 
+func (m *memory) Walk(after abd.Key, each func(abd.Key, tags.Tag, bool, func() ([]byte, error)) bool) (env.Position, error) {
+	loaded := env.Position(0)
+	scanned, err := m.Scan("", after, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+		return each(key, tag, deleted, func() ([]byte, error) {
+			r, at, err := m.Load(key, true)
+			loaded = max(loaded, at)
+			return r.Value, err
+		})
+	})
+	return max(scanned, loaded), err
+}
+
 func (m *memory) Suspects() []abd.Key {
 	var keys []abd.Key
 	for _, key := range m.keys() {

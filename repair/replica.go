@@ -162,8 +162,9 @@ func (r *Replica) inventory(m *inventory) (env.Message, env.Position, error) {
 // error that wraps abd.ErrDamaged comes with those before the damage.
 func (r *Replica) Stock(after abd.Key, most int) (items []abd.Item, more bool, err error) {
 	size := 0
-	_, err = r.walk("", after, Range{After: after}.Has, func(key abd.Key, tag tags.Tag, deleted bool) bool {
-		items = append(items, abd.Item{Key: key, Tag: tag, Deleted: deleted})
+	var kept copies
+	_, err = r.walk(after, Range{After: after}.Has, func(key abd.Key, tag tags.Tag, deleted bool, _ func() ([]byte, error)) bool {
+		items = append(items, abd.Item{Key: kept.key(key), Tag: tag, Deleted: deleted})
 		size += len(key)
 		more = len(items) == most || size >= abd.MaxPageBytes
 		return !more
@@ -184,7 +185,7 @@ func (r *Replica) behind(damaged, after abd.Key) abd.Key {
 // summarize answers with the hash of what the node has in a range.
 func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
 	h, keys := newHash(), 0
-	at, err := r.walk("", m.After, m.Has, func(key abd.Key, tag tags.Tag, _ bool) bool {
+	at, err := r.walk(m.After, m.Has, func(key abd.Key, tag tags.Tag, _ bool, _ func() ([]byte, error)) bool {
 		h.add(key, tag)
 		keys++
 		return keys <= m.Keys && keys <= maxExamined
@@ -202,57 +203,28 @@ func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
 // offer answers with the records in which this node is ahead of the asker. What
 // it shows is durable, as an answer to a get is.
 func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
-	lacks := m.lacks(r.rules)
+	lacks, examined := m.lacks(r.rules), 0
 	limit := min(cmp.Or(max(m.Limit, 0), MaxEntries), LargestPage)
-	var wanted []abd.Key
-	missing := &Missing{Standing: r.standing}
-	examined := 0
-	at, err := r.walk("", m.After, m.Has, func(key abd.Key, tag tags.Tag, _ bool) bool {
-		if lacks(key, tag) {
-			wanted = append(wanted, key)
+	// A record that is damaged is left out: another member may have it.
+	c := collection{replica: r, skip: m.Knows == 0 || r.rules.SkipTheDamaged, limit: limit}
+	at, err := r.walk(m.After, m.Has, func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool {
+		if lacks(key, tag) && !c.take(key, tag, deleted, value) {
+			return false
 		}
 		examined++
-		missing.Last = key
-		missing.More = len(wanted) == limit || examined == maxExamined
-		return !missing.More
+		c.pass(key)
+		c.records.More = c.taken == limit || examined == maxExamined
+		return !c.records.More
 	})
-	if err != nil {
+	missing := &Missing{Standing: r.standing}
+	if missing.Records, err = c.end(err); err != nil {
 		return nil, 0, err
 	}
-	// A record that is damaged is left out: another member may have it.
-	entries, took, after, err := r.entries(wanted, m.Knows == 0 || r.rules.SkipTheDamaged)
-	if err != nil {
-		return nil, 0, err
-	}
-	if took < len(wanted) {
-		missing.More, missing.Last = true, wanted[took-1]
-	}
-	missing.Entries = entries
 	if m.Knows == 0 {
-		return missing, max(at, after, r.at), nil
+		return missing, max(at, r.at), nil
 	}
 	voted, err := r.addVotes(missing, m.Range)
-	return missing, max(at, after, voted, r.at), err
-}
-
-// entries loads records up to the limits of an answer, and returns how many of
-// the keys it took. Damage is an error, unless it is skipped.
-func (r *Replica) entries(keys []abd.Key, skip bool) (entries []Entry, took int, at env.Position, err error) {
-	entries = make([]Entry, 0, len(keys))
-	for size := 0; took < len(keys) && size < MaxEntryBytes; took++ {
-		key := keys[took]
-		record, pos, err := r.seen.Load(key, true)
-		if skip && errors.Is(err, abd.ErrDamaged) {
-			continue
-		}
-		if err != nil {
-			return nil, 0, 0, err
-		}
-		at = max(at, pos)
-		size += len(key) + len(record.Value)
-		entries = append(entries, Entry{key, record})
-	}
-	return entries, took, at, nil
+	return missing, max(at, voted, r.at), err
 }
 
 // merge stores what is larger than what the node has: each is a put whose
@@ -303,15 +275,19 @@ func (r *Replica) take(entries []Entry, skip bool) (stored, bytes int64, after e
 
 // examine reads some records, values too.
 func (r *Replica) examine(m *examine) (env.Message, env.Position, error) {
-	answer := &examined{Last: m.After, Done: true}
-	var keys []abd.Key
-	_, err := r.walk("", m.After, Range{After: m.After}.Has, func(key abd.Key, _ tags.Tag, _ bool) bool {
-		keys = append(keys, key)
-		answer.Done = len(keys) < examinePage
+	answer := &examined{Done: true}
+	last, size := []byte(m.After), 0
+	_, err := r.walk(m.After, Range{After: m.After}.Has, func(key abd.Key, _ tags.Tag, _ bool, value func() ([]byte, error)) bool {
+		v, err := value()
+		r.notice(err)
+		last = append(last[:0], key...)
+		answer.Keys++
+		size += len(v)
+		answer.Done = answer.Keys < examinePage && size < MaxEntryBytes
 		return answer.Done
 	})
 	switch d, ok := errors.AsType[*abd.DamagedRecord](err); {
-	case ok && len(keys) > 0:
+	case ok && answer.Keys > 0:
 		answer.Done = false
 	case ok:
 		to := r.behind(d.Key, m.After)
@@ -319,19 +295,7 @@ func (r *Replica) examine(m *examine) (env.Message, env.Position, error) {
 	case err != nil:
 		return nil, 0, err
 	}
-	size := 0
-	for i, key := range keys {
-		record, _, err := r.seen.Load(key, true)
-		if err != nil && !errors.Is(err, abd.ErrDamaged) {
-			return nil, 0, err
-		}
-		answer.Last = key
-		answer.Keys++
-		if size += len(record.Value); size >= MaxEntryBytes && i < len(keys)-1 {
-			answer.Done = false
-			break
-		}
-	}
+	answer.Last = abd.Key(last)
 	r.progress.Examined += int64(answer.Keys)
 	return answer, 0, nil
 }

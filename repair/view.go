@@ -1,7 +1,9 @@
 package repair
 
 import (
+	"cmp"
 	"errors"
+	"strings"
 
 	"atoll/abd"
 	"atoll/env"
@@ -12,8 +14,9 @@ import (
 type View interface {
 	abd.View
 
-	// Heal, Suspects, Gap, Cell and SetCell are those of replica.Store.
+	// Walk, Heal, Suspects, Gap, Cell and SetCell are those of replica.Store.
 
+	Walk(after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool) (env.Position, error)
 	Suspects() []abd.Key
 
 	Heal(key abd.Key, r abd.Record) (env.Position, error)
@@ -50,27 +53,28 @@ func (w *watched) Store(key abd.Key, record abd.Record) (env.Position, error) {
 }
 
 func (w *watched) Scan(prefix, after abd.Key, each func(abd.Key, tags.Tag, bool) bool) (env.Position, error) {
-	return w.walk(prefix, after, func(abd.Key) bool { return true }, each)
+	var abstained error
+	at, err := w.view.Scan(prefix, after, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+		abstained = w.abstains(key)
+		return abstained == nil && each(key, tag, deleted)
+	})
+	w.notice(err)
+	return at, cmp.Or(err, abstained)
 }
 
-// walk is Scan as far as the keys are in a range: damage behind it is nobody's
-// concern.
-func (r *Replica) walk(prefix, after abd.Key, in func(abd.Key) bool, each func(abd.Key, tags.Tag, bool) bool) (env.Position, error) {
+// walk walks the records behind a key as far as they are in a range: damage
+// behind it is nobody's concern. What each is given is good until it returns.
+func (r *Replica) walk(after abd.Key, in func(abd.Key) bool, each func(abd.Key, tags.Tag, bool, func() ([]byte, error)) bool) (env.Position, error) {
 	var abstained error
-	at, err := r.view.Scan(prefix, after, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+	at, err := r.view.Walk(after, func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool {
 		if !in(key) {
 			return false
 		}
-		if abstained = r.abstains(key); abstained != nil {
-			return false
-		}
-		return each(key, tag, deleted)
+		abstained = r.abstains(key)
+		return abstained == nil && each(key, tag, deleted, value)
 	})
 	r.notice(err)
-	if err == nil {
-		err = abstained
-	}
-	return at, err
+	return at, cmp.Or(err, abstained)
 }
 
 // abstains returns an error if the record of a key is known to be damaged.
@@ -79,7 +83,7 @@ func (r *Replica) abstains(key abd.Key) error {
 		return nil
 	}
 	if _, is := r.find(key); is {
-		return &abd.DamagedRecord{Key: key, Detail: "it is damaged, and not healed yet"}
+		return &abd.DamagedRecord{Key: abd.Key(strings.Clone(string(key))), Detail: "it is damaged, and not healed yet"}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/tags"
 )
 
 // Store is a node's durable state, as the node and whoever drives it see it:
@@ -17,6 +18,13 @@ import (
 // returns nobody may change, which abd.View says of either.
 type Store interface {
 	abd.View
+
+	// Walk is Scan behind a key, for those who look at many records and want
+	// the values of some. What each is given is good until it returns, and it
+	// must not use the store. value returns the record's value; its error wraps
+	// abd.ErrDamaged and names a *abd.DamagedRecord if nothing but the value
+	// can't be trusted, and is else nil.
+	Walk(after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool) (env.Position, error)
 
 	// Heal puts r in the place of the record of a key, as Store does, and
 	// also where the old record is damaged. The zero Record removes the key,

@@ -207,6 +207,16 @@ func (d *Disk) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag, 
 	return highest, nil
 }
 
+// Walk implements replica.Store.
+func (d *Disk) Walk(after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool) (env.Position, error) {
+	return d.Scan("", after, func(key abd.Key, tag tags.Tag, deleted bool) bool {
+		return each(key, tag, deleted, func() ([]byte, error) {
+			r, _, err := d.Load(key, true)
+			return r.Value, err
+		})
+	})
+}
+
 // Cut implements replica.Store.
 func (d *Disk) Cut() env.Position {
 	if d.appended > d.cut {

@@ -25,6 +25,8 @@
 // stored, and the apply once more: bbolt is searched the first time only, the
 // head that was found is remembered for a while (memo), and what was there
 // before stays with the key in the table. All loads share a read transaction.
+// Who looks at many records walks over them in one transaction, and copies what
+// it wants (Walk).
 //
 // The apply rewrites each page of bbolt that a table has a key of. So what a
 // record costs the disk is a page divided by the records of one table that

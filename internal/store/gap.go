@@ -18,7 +18,7 @@ func (s *Store) Gap(key abd.Key) (after, to abd.Key, damaged []abd.Key, err erro
 	if over.have(keyBytes(key)) {
 		return "", "", nil, nil
 	}
-	err = s.state.view(key, func(records *bbolt.Bucket) error {
+	err = s.state.view(key, nil, func(records *bbolt.Bucket) error {
 		c := records.Cursor()
 		k, v := c.Seek(keyBytes(key))
 		if k == nil || !bytes.Equal(k, keyBytes(key)) || checkHead(k, v) == "" && checkValue(v) == "" {

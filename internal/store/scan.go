@@ -1,7 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"strings"
+
+	"go.etcd.io/bbolt"
 
 	"atoll/abd"
 	"atoll/env"
@@ -15,10 +18,76 @@ import (
 func (s *Store) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool) bool) (env.Position, error) {
 	start := max(prefix, after)
 	if after >= prefix && after != "" {
-		start = after + "\x00" // the least key that is greater
+		start = behind(after)
 	}
 	tables := s.tables()
-	m := merger{prefix: prefix, state: stateCursor{state: s.state, over: &tables, prefix: prefix, start: start}}
+	m := s.merger(prefix, start, &tables, &stateCursor{state: s.state, over: &tables, prefix: prefix, start: start})
+	return m.each(func(key abd.Key, e entry) bool { return each(key, recordTag(e.record), recordDeleted(e.record)) })
+}
+
+// Walk is Scan behind a key for those who look at many records, and want the
+// values of some: it costs a fraction. But a transaction is open while each
+// runs, so each must not use the store, and key and value are good until it
+// returns. value returns a *DamageError that wraps abd.ErrDamaged if nothing but
+// the value can't be trusted.
+func (s *Store) Walk(after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool) (highest env.Position, err error) {
+	start := abd.Key("")
+	if after != "" {
+		start = behind(after)
+	}
+	tables := s.tables()
+	var (
+		key abd.Key
+		e   entry
+	)
+	outside := false // of this package
+	value := func() ([]byte, error) {
+		outside = false
+		defer func() { outside = true }()
+		if e.position == 0 { // it comes from bbolt
+			if reason := checkValue(e.record); reason != "" {
+				return nil, damagedRecord(s.state.path, keyBytes(key), reason)
+			}
+		}
+		return e.record[recordHead:], nil
+	}
+	err = s.state.view(start, &outside, func(records *bbolt.Bucket) (err error) {
+		m := s.merger("", start, &tables, &liveCursor{state: s.state, over: &tables, cursor: records.Cursor(), start: start})
+		highest, err = m.each(func(k abd.Key, at entry) bool {
+			key, e = k, at
+			outside = true
+			more := each(key, recordTag(e.record), recordDeleted(e.record), value)
+			outside = false
+			return more
+		})
+		return err
+	})
+	return highest, err
+}
+
+// behind returns the least key that is greater.
+func behind(key abd.Key) abd.Key { return key + "\x00" }
+
+// A merger walks the tables and bbolt in order of the keys. For a key that is
+// in several the first of tables has the newest record, and bbolt the oldest.
+type merger struct {
+	prefix abd.Key
+	tables []*tableCursor
+	state  source
+}
+
+// A source walks what is in bbolt.
+type source interface {
+	// peek returns the head at the cursor, false at the end. The record may be
+	// the whole one.
+	peek() (head, bool, error)
+	// next moves on. peek has returned true.
+	next()
+}
+
+// merger returns one that begins with the first key that isn't before start.
+func (s *Store) merger(prefix, start abd.Key, tables *overrides, state source) *merger {
+	m := &merger{prefix: prefix, state: state}
 	s.active.arrange()
 	for _, t := range tables {
 		if t == nil {
@@ -29,37 +98,31 @@ func (s *Store) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag,
 		}
 		m.tables = append(m.tables, t.from(start))
 	}
-	highest := env.Position(0)
+	return m
+}
+
+// each visits what is left, until visit returns false, but for what was removed.
+// It returns the highest position, of what was removed, too: that shows.
+func (m *merger) each(visit func(abd.Key, entry) bool) (highest env.Position, err error) {
 	for {
 		key, e, ok, err := m.next()
 		if err != nil || !ok {
 			return highest, err
 		}
 		highest = max(highest, e.position)
-		if e.record == nil {
-			continue // it was removed, and that shows, too
-		}
-		if !each(key, recordTag(e.record), recordDeleted(e.record)) {
+		if e.record != nil && !visit(key, e) {
 			return highest, nil
 		}
 	}
 }
 
-// A merger walks the tables and bbolt in order of the keys. For a key that is
-// in several the first of tables has the newest record, and bbolt the oldest.
-type merger struct {
-	prefix abd.Key
-	tables []*tableCursor
-	state  stateCursor
-}
-
 // next returns the next key, false behind the last.
 func (m *merger) next() (key abd.Key, e entry, ok bool, err error) {
-	stored, ok, err := m.state.peek()
+	stored, inState, err := m.state.peek()
 	if err != nil {
 		return "", entry{}, false, err
 	}
-	if ok {
+	if ok = inState; ok {
 		key, e.record = stored.key, stored.record
 	}
 	// From the oldest to the newest, so that the newest wins.
@@ -84,8 +147,8 @@ func (m *merger) next() (key abd.Key, e entry, ok bool, err error) {
 			m.tables[i].next()
 		}
 	}
-	if len(m.state.page) > 0 && m.state.page[0].key == key {
-		m.state.page = m.state.page[1:]
+	if inState && stored.key == key {
+		m.state.next()
 	}
 	return key, e, true, nil
 }
@@ -99,7 +162,6 @@ type stateCursor struct {
 	end           bool
 }
 
-// peek returns the head at the cursor, false at the end.
 func (c *stateCursor) peek() (head, bool, error) {
 	if len(c.page) == 0 && !c.end {
 		page, more, err := c.state.heads(c.prefix, c.start, scanPage, c.over)
@@ -108,11 +170,77 @@ func (c *stateCursor) peek() (head, bool, error) {
 		}
 		c.page, c.end = page, !more
 		if len(page) > 0 {
-			c.start = page[len(page)-1].key + "\x00"
+			c.start = behind(page[len(page)-1].key)
 		}
 	}
 	if len(c.page) == 0 {
 		return head{}, false, nil
 	}
 	return c.page[0], true, nil
+}
+
+func (c *stateCursor) next() { c.page = c.page[1:] }
+
+// liveCursor walks bbolt in a transaction, whose memory its heads are. It holds
+// each record against the one before, and leaves out damaged ones that the
+// tables over have another record of.
+type liveCursor struct {
+	state  *state
+	over   *overrides
+	cursor *bbolt.Cursor
+	start  abd.Key
+	placed bool   // the cursor was
+	last   []byte // the key that was met last
+	at     head
+	known  bool // at is where the cursor stands; without a record at the end
+}
+
+func (c *liveCursor) peek() (head, bool, error) {
+	if !c.known {
+		if err := c.move(); err != nil {
+			return head{}, false, err
+		}
+		c.known = true
+	}
+	return c.at, c.at.record != nil, nil
+}
+
+func (c *liveCursor) next() { c.known = false }
+
+// move finds the next record.
+func (c *liveCursor) move() error {
+	k, v, err := c.step()
+	for ; k != nil && err == nil; k, v = c.cursor.Next() {
+		reason := checkHead(k, v)
+		inOrder := bytes.Compare(k, keyBytes(c.start)) >= 0 && (c.last == nil || bytes.Compare(k, c.last) > 0)
+		switch {
+		case !inOrder:
+			return damagedRecord(c.state.path, k, "it is out of order")
+		case reason == "":
+			c.at, c.last = head{key: keyIn(k), record: v}, k
+			return nil
+		case !c.over.have(k):
+			return damagedRecord(c.state.path, k, reason)
+		}
+		c.last = k
+	}
+	c.at = head{}
+	return err
+}
+
+// step moves bbolt's cursor, to the start at first.
+func (c *liveCursor) step() (k, v []byte, err error) {
+	if c.placed {
+		k, v = c.cursor.Next()
+		return k, v, nil
+	}
+	c.placed = true
+	if len(c.start) > 0 {
+		// The proof that nothing before the first was missed.
+		if _, err := c.state.find(c.cursor, keyBytes(c.start), c.over); err != nil {
+			return nil, nil, err
+		}
+	}
+	k, v = c.cursor.Seek(keyBytes(c.start))
+	return k, v, nil
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -232,11 +233,15 @@ func (s *state) size() (int64, error) {
 
 // view runs f in a read transaction, which must be short: while it lasts the
 // file can't be mapped anew. A panic or a fault in it (a page that isn't what
-// it was, or that is gone) becomes an error about key.
-func (s *state) view(key abd.Key, f func(records *bbolt.Bucket) error) (err error) {
+// it was, or that is gone) becomes an error about key. But a panic of somebody
+// else's, while outside is set, stays one.
+func (s *state) view(key abd.Key, outside *bool, f func(records *bbolt.Bucket) error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
+			if _, fault := r.(interface{ Addr() uintptr }); outside != nil && *outside && !fault {
+				panic(r)
+			}
 			err = damagedRecord(s.path, keyBytes(key), fmt.Sprintf("reading it failed: %v", r))
 			s.noteCut()
 		}
@@ -383,7 +388,7 @@ func (p presence) count(keys, tombstones *int64, by int64) {
 // presence looks up a key for a record that takes the place of what is there.
 // A record that is damaged isn't in its way.
 func (s *state) presence(key abd.Key) (found presence, err error) {
-	err = s.view(key, func(records *bbolt.Bucket) (err error) {
+	err = s.view(key, nil, func(records *bbolt.Bucket) (err error) {
 		found, err = s.base(records.Cursor(), keyBytes(key))
 		return err
 	})
@@ -406,38 +411,22 @@ func (s *state) heads(prefix, start abd.Key, limit int, over *overrides) (page [
 	// The copies of all keys are one string, and those of all records one slice.
 	keys, heads := make([]byte, 0, limit*usualKey), make([]byte, 0, limit*recordHead)
 	ends := make([]int, 0, limit)
-	err = s.view(start, func(records *bbolt.Bucket) error {
-		c := records.Cursor()
-		// The proof that nothing before the first was missed.
-		if len(start) > 0 {
-			if _, err := s.find(c, keyBytes(start), over); err != nil {
-				return err
-			}
-		}
-		last := []byte(nil)
-		for k, v := c.Seek(keyBytes(start)); k != nil && len(ends) < limit; k, v = c.Next() {
-			reason := checkHead(k, v)
-			if bytes.Compare(k, keyBytes(start)) < 0 || last != nil && bytes.Compare(k, last) <= 0 {
-				reason = "it is out of order"
-			} else if reason != "" && over.have(k) {
-				last = k
-				continue
-			}
-			if reason != "" && len(ends) > 0 {
+	err = s.view(start, nil, func(records *bbolt.Bucket) error {
+		c := liveCursor{state: s, over: over, cursor: records.Cursor(), start: start}
+		for len(ends) < limit {
+			at, ok, err := c.peek()
+			switch {
+			case err != nil && len(ends) > 0:
 				more = true
 				return nil
+			case err != nil || !ok || !strings.HasPrefix(string(at.key), string(prefix)):
+				return err
 			}
-			if reason != "" {
-				return damagedRecord(s.path, k, reason)
-			}
-			if !bytes.HasPrefix(k, keyBytes(prefix)) {
-				return nil
-			}
-			keys, heads = append(keys, k...), append(heads, v[:recordHead]...)
+			keys, heads = append(keys, at.key...), append(heads, at.record[:recordHead]...)
 			ends = append(ends, len(keys))
-			last = k
+			c.next()
 		}
-		more = len(ends) == limit
+		more = true
 		return nil
 	})
 	if len(ends) == 0 || err != nil {
@@ -467,7 +456,7 @@ func (s *state) fill(batch []appliedRecord) (fill float64, err error) {
 		return sparseFill, nil
 	}
 	seen, beside := 0, 0
-	err = s.view(batch[0].key, func(records *bbolt.Bucket) error {
+	err = s.view(batch[0].key, nil, func(records *bbolt.Bucket) error {
 		c := records.Cursor()
 		step := max(1, len(batch)/fillSamples)
 		for i := 0; i < len(batch); i += step {

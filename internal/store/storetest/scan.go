@@ -29,6 +29,36 @@ func list(t *testing.T, s replica.Store, prefix, after abd.Key, limit int) []ite
 	if err != nil {
 		t.Fatalf("Scan(%.40q, %.40q): %v", string(prefix), string(after), err)
 	}
+	if walked := walk(t, s, prefix, after, limit); !slices.Equal(walked, got) {
+		t.Fatalf("Walk(%.40q) finds %v of %.40q, Scan %v", string(after), walked, string(prefix), got)
+	}
+	return got
+}
+
+// walk lists by Walk, and checks that values are those that Load returns.
+func walk(t *testing.T, s replica.Store, prefix, after abd.Key, limit int) (got []item) {
+	t.Helper()
+	var values []string
+	_, err := s.Walk(after, func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool {
+		if !strings.HasPrefix(string(key), string(prefix)) {
+			return key < prefix
+		}
+		v, err := value()
+		if err != nil {
+			t.Errorf("Walk(%.40q): the value of %.40q: %v", string(after), string(key), err)
+		}
+		got = append(got, item{abd.Key(strings.Clone(string(key))), tag, deleted})
+		values = append(values, string(v))
+		return len(got) < limit
+	})
+	if err != nil {
+		t.Fatalf("Walk(%.40q): %v", string(after), err)
+	}
+	for i, item := range got {
+		if r, _, err := s.Load(item.key, true); err != nil || string(r.Value) != values[i] {
+			t.Errorf("Walk shows %.40q under %.40q, Load %s, %v", values[i], string(item.key), show(r), err)
+		}
+	}
 	return got
 }
 

@@ -183,6 +183,9 @@ func visibleAtOnce(t *testing.T, h Harness) {
 	if q, err := s.Scan("", "", visitAll); err != nil || q != p {
 		t.Errorf("Scan over it = %d, %v; want %d", q, err, p)
 	}
+	if q, err := s.Walk("", func(abd.Key, tags.Tag, bool, func() ([]byte, error)) bool { return true }); err != nil || q != p {
+		t.Errorf("Walk over it = %d, %v; want %d", q, err, p)
+	}
 	s.Cut()
 	commit(t, s)
 	if q := wantRecord(t, s, "k", record(1, "v")); q != p && q != 0 {
