@@ -7,6 +7,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
+	"atoll/repair"
 )
 
 // merger merges into a node what a read quorum of old holds.
@@ -29,7 +30,7 @@ func (m merger) run(e env.Env) error {
 	if at.Index != m.next.Index() {
 		at = merged{Index: m.next.Index()}
 	}
-	p := pacer{rate: m.pace.Rate}
+	p := pacer{rate: m.pace.Rate, stock: repair.LargestStock}
 	for !at.Done {
 		err := m.stretch(e, &p, &at)
 		if _, ended := errors.AsType[*env.Unfinished](err); ended {
@@ -80,6 +81,7 @@ func (m merger) stretch(e env.Env, p *pacer, at *merged) (failed error) {
 		if comparing != nil {
 			fail(comparing.Join())
 			p.charge(comparing.page) // what came is paid for, whatever becomes of it
+			p.adapt(comparing)
 		}
 		if comparing != nil && failed == nil {
 			took := comparing.page
@@ -113,7 +115,7 @@ func (m merger) fetch(e env.Env, p *pacer, after abd.Key) (*gathering, error) {
 	if err := p.wait(e); err != nil {
 		return nil, err
 	}
-	return m.first(e, after, int(p.last))
+	return m.first(e, after, p)
 }
 
 // store makes a page durable, and that all up to its end is merged.
@@ -125,11 +127,13 @@ func (m merger) store(e env.Env, p page, index quorum.ConfigIndex) *underway {
 	})}
 }
 
-// pacer spreads the records that are merged over time.
+// pacer spreads the records that are merged over time, and says how large the pages
+// are.
 type pacer struct {
-	rate int64         // bytes a second, below zero without limit
-	free time.Duration // when the next may be fetched
-	last int64         // how many bytes the last page had
+	rate  int64         // bytes a second, below zero without limit
+	free  time.Duration // when the next may be fetched
+	last  int64         // how many bytes the last page had
+	stock int           // how many of its own tags the node compares in the next one
 }
 
 // wait waits until it is time for the next page.
@@ -151,4 +155,15 @@ func (p *pacer) charge(took page) {
 	if p.rate > 0 {
 		p.free += time.Duration(p.last * int64(time.Second) / p.rate)
 	}
+}
+
+// adapt has the next pages compare as many keys as are likely to fit: when the
+// answers end before the node's own tags do, the rest was told for nothing.
+func (p *pacer) adapt(took *underway) {
+	if took.short {
+		p.stock = max(abd.MaxPage, 2*len(took.items))
+	} else {
+		p.stock *= 2
+	}
+	p.stock = min(p.stock, repair.LargestStock)
 }

@@ -81,8 +81,11 @@ type age struct{}
 // aged answers age.
 type aged struct{}
 
-// have asks for a page of the node's own tags.
-type have struct{ After abd.Key }
+// have asks for a page of the node's own tags, at most so many.
+type have struct {
+	After abd.Key
+	Most  int
+}
 
 // stock answers have.
 type stock struct {

@@ -23,12 +23,12 @@ type page struct {
 // first begins the page behind a key: it asks one member for all that it has and
 // the node hasn't. The others are asked for the hash of the same range, and where
 // that differs, what they have beside (rest). So each record comes once.
-func (m merger) first(e env.Env, after abd.Key, expect int) (*gathering, error) {
-	own, err := env.AskOne[*stock](e, e.Self(), &have{after})
+func (m merger) first(e env.Env, after abd.Key, p *pacer) (*gathering, error) {
+	own, err := env.AskOne[*stock](e, e.Self(), &have{after, p.stock})
 	if err != nil {
 		return nil, err
 	}
-	g := &gathering{merger: m, expect: expect, page: page{begin: after}, in: repair.Range{After: after}, items: slices.Clone(own.Items)}
+	g := &gathering{merger: m, expect: int(p.last), page: page{begin: after}, in: repair.Range{After: after}, items: own.Items}
 	if own.More {
 		g.in.To, g.page.more = own.Items[len(own.Items)-1].Key, true
 	}
@@ -49,6 +49,7 @@ type gathering struct {
 	refused quorum.Tally
 	lives   []abd.LifeOf // in which the members are, as far as is known
 	gave    []abd.LifeOf // in which they have answered
+	short   bool         // an answer ended before the node's own page
 	failure error
 }
 
@@ -95,12 +96,15 @@ func (g *gathering) offer(e env.Env) *repair.Offer {
 func (g *gathering) rest(e env.Env) error {
 	if !g.enough() {
 		first, spare := g.others(e)
-		want := repair.HashOf(g.items, g.page.votes...)
-		req := &repair.Summarize{Range: g.in, Keys: len(g.items), Terms: g.terms()}
+		want, keys := repair.HashOf(g.items, g.page.votes...), len(g.items)
+		var req env.Message = &repair.Summarize{Range: g.in, Keys: keys, Terms: g.terms()}
+		if n := len(g.page.entries); n > 0 && n < keys/2 {
+			req = g.offer(e) // writes go on, so the others will have something beside, too
+		}
 		err := g.ask(e, first, spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
 			switch answer := answer.(type) {
 			case *repair.Summary:
-				if answer.Keys != req.Keys || answer.Hash != want {
+				if answer.Keys != keys || answer.Hash != want {
 					c.Redirect(from, g.offer(e))
 					return false
 				}
@@ -183,13 +187,12 @@ func (g *gathering) take(from quorum.NodeID, missing *repair.Missing) bool {
 		return false
 	}
 	if missing.More && (g.in.To == "" || missing.Last < g.in.To) {
-		g.in.To, g.page.more = missing.Last, true
+		g.in.To, g.page.more, g.short = missing.Last, true, true
 	}
-	g.items = slices.Grow(g.items, len(missing.Entries))
-	for _, entry := range missing.Entries {
-		g.items = with(g.items, entry)
+	g.items = with(g.items, missing.Entries)
+	for len(g.items) > 0 && !g.in.Has(g.items[len(g.items)-1].Key) {
+		g.items = g.items[:len(g.items)-1]
 	}
-	g.items = slices.DeleteFunc(g.items, func(i abd.Item) bool { return !g.in.Has(i.Key) })
 	g.page.entries = append(g.page.entries, missing.Entries...)
 	for _, c := range missing.Votes {
 		g.page.votes = withVote(g.page.votes, c)
@@ -199,17 +202,26 @@ func (g *gathering) take(from quorum.NodeID, missing *repair.Missing) bool {
 	return true
 }
 
-// with returns items with what an entry says in its place.
-func with(items []abd.Item, entry repair.Entry) []abd.Item {
-	item := abd.Item{Key: entry.Key, Tag: entry.Record.Tag, Deleted: entry.Record.Deleted}
-	i, found := slices.BinarySearchFunc(items, entry.Key, func(i abd.Item, k abd.Key) int { return strings.Compare(string(i.Key), string(k)) })
-	switch {
-	case !found:
-		return slices.Insert(items, i, item)
-	case items[i].Tag.Less(item.Tag):
-		items[i] = item
+// with returns items with what entries say in their place. Both are sorted by key.
+func with(items []abd.Item, entries []repair.Entry) []abd.Item {
+	if len(entries) == 0 {
+		return items
 	}
-	return items
+	all := make([]abd.Item, 0, len(items)+len(entries))
+	for _, e := range entries {
+		for len(items) > 0 && items[0].Key < e.Key {
+			all, items = append(all, items[0]), items[1:]
+		}
+		item := abd.Item{Key: e.Key, Tag: e.Record.Tag, Deleted: e.Record.Deleted}
+		if len(items) > 0 && items[0].Key == e.Key {
+			if item.Tag.Less(items[0].Tag) {
+				item = items[0]
+			}
+			items = items[1:]
+		}
+		all = append(all, item)
+	}
+	return append(all, items...)
 }
 
 // withVote returns votes with one more, or in the place of one with a smaller

@@ -180,7 +180,7 @@ func (r *Replica) dispatch(from quorum.NodeID, m env.Message) (env.Message, env.
 	case *know:
 		return &known{r.knowledge(), r.merged, r.others()}, max(r.known(), r.hasMerged()), nil
 	case *have:
-		items, more, err := r.repair.Stock(m.After, repair.LargestPage)
+		items, more, err := r.repair.Stock(m.After, m.Most)
 		return &stock{items, more}, 0, err
 	case *take:
 		return r.take(m)

@@ -14,9 +14,11 @@ const (
 	// says otherwise, and LargestPage what that may say.
 	MaxEntries  = abd.MaxPage
 	LargestPage = 4 * abd.MaxPage
-	// MaxDigests is how many tags a Sketch stands for: a page of the asker's own, and
-	// what another member has given for the same range.
-	MaxDigests = 2 * LargestPage
+	// LargestStock is how many of its own tags a node that merges compares at a time,
+	// and MaxDigests how many a Sketch stands for: with them, what another member has
+	// given for the same range.
+	LargestStock = 16 * abd.MaxPage
+	MaxDigests   = LargestStock + LargestPage
 	// MaxItems is how many tags an Offer tells. Nobody tells more than abd.MaxPage
 	// any more, but for members of an older version that merge.
 	MaxItems = abd.MaxPage + LargestPage
@@ -26,7 +28,7 @@ const (
 	// MaxVotes is how many votes an answer holds.
 	MaxVotes = 64
 	// maxExamined is how many keys a node looks at for one answer.
-	maxExamined = 2 * LargestPage
+	maxExamined = MaxDigests
 	// MaxDamaged is how many damaged records a node keeps in mind: when it knows of
 	// so many, there may be more.
 	MaxDamaged = 4096

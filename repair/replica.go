@@ -166,7 +166,7 @@ func (r *Replica) Stock(after abd.Key, most int) (items []abd.Item, more bool, e
 	_, err = r.walk(after, Range{After: after}.Has, func(key abd.Key, tag tags.Tag, deleted bool, _ func() ([]byte, error)) bool {
 		items = append(items, abd.Item{Key: kept.key(key), Tag: tag, Deleted: deleted})
 		size += len(key)
-		more = len(items) == most || size >= abd.MaxPageBytes
+		more = len(items) == most || size >= most*(abd.MaxPageBytes/abd.MaxPage)
 		return !more
 	})
 	return items, more, err
