@@ -44,7 +44,7 @@ type gathering struct {
 	page    page
 	expect  int // about how many bytes that will be
 	in      repair.Range
-	items   []abd.Item // what the node has in the range, or will have
+	items   []abd.Item // what the node has in the range
 	counted quorum.Tally
 	refused quorum.Tally
 	lives   []abd.LifeOf // in which the members are, as far as is known
@@ -88,7 +88,7 @@ func (g *gathering) most(e env.Env) error {
 
 // offer asks for what the node lacks in the range.
 func (g *gathering) offer(e env.Env) *repair.Offer {
-	return &repair.Offer{Range: g.in, Sketch: repair.SketchOf(e.Rand(), g.items), Terms: g.terms(), Limit: g.pace.Page, Expect: g.expect}
+	return &repair.Offer{Range: g.in, Sketch: repair.SketchOf(e.Rand(), g.items, g.page.entries), Terms: g.terms(), Limit: g.pace.Page, Expect: g.expect}
 }
 
 // rest asks others whether they have the same by now: as many as are needed, and
@@ -96,15 +96,11 @@ func (g *gathering) offer(e env.Env) *repair.Offer {
 func (g *gathering) rest(e env.Env) error {
 	if !g.enough() {
 		first, spare := g.others(e)
-		want, keys := repair.HashOf(g.items, g.page.votes...), len(g.items)
-		var req env.Message = &repair.Summarize{Range: g.in, Keys: keys, Terms: g.terms()}
-		if n := len(g.page.entries); n > 0 && n < keys/2 {
-			req = g.offer(e) // writes go on, so the others will have something beside, too
-		}
+		req, want := g.second(e)
 		err := g.ask(e, first, spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
 			switch answer := answer.(type) {
 			case *repair.Summary:
-				if answer.Keys != keys || answer.Hash != want {
+				if answer.Keys != want.Keys || answer.Hash != want.Hash {
 					c.Redirect(from, g.offer(e))
 					return false
 				}
@@ -120,6 +116,19 @@ func (g *gathering) rest(e env.Env) error {
 	}
 	g.page.end = g.in.To
 	return nil
+}
+
+// second is what those are asked that aren't asked first, and the hash by which they
+// show that the node has all that they have. It is the hash that they are asked for,
+// but for a node to which the first has given a few: writes go on, so others will
+// have something beside, too.
+func (g *gathering) second(e env.Env) (req env.Message, want repair.Summary) {
+	if n := len(g.page.entries); n > 0 && n < len(g.items)/2 {
+		return g.offer(e), repair.Summary{Keys: -1} // none is right
+	}
+	items := with(g.items, g.page.entries)
+	want = repair.Summary{Keys: len(items), Hash: repair.HashOf(items, g.page.votes...)}
+	return &repair.Summarize{Range: g.in, Keys: want.Keys, Terms: g.terms()}, want
 }
 
 // others are the members that haven't answered yet: so many as make up a read
@@ -189,7 +198,6 @@ func (g *gathering) take(from quorum.NodeID, missing *repair.Missing) bool {
 	if missing.More && (g.in.To == "" || missing.Last < g.in.To) {
 		g.in.To, g.page.more, g.short = missing.Last, true, true
 	}
-	g.items = with(g.items, missing.Entries)
 	for len(g.items) > 0 && !g.in.Has(g.items[len(g.items)-1].Key) {
 		g.items = g.items[:len(g.items)-1]
 	}

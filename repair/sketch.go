@@ -1,6 +1,8 @@
 package repair
 
 import (
+	"math/bits"
+
 	"atoll/abd"
 	"atoll/tags"
 )
@@ -17,11 +19,17 @@ type Sketch struct {
 	Digests []uint64 // up to MaxDigests, in any order
 }
 
-// SketchOf returns the sketch of some tags.
-func SketchOf(salt uint64, items []abd.Item) Sketch {
-	s := Sketch{Salt: salt, Digests: make([]uint64, len(items))}
+// SketchOf returns the sketch of some tags, and of those of entries that the asker
+// was given beside. What is more than MaxDigests is left out, and is given once more.
+func SketchOf(salt uint64, items []abd.Item, beside []Entry) Sketch {
+	items = items[:min(len(items), MaxDigests)]
+	beside = beside[:min(len(beside), MaxDigests-len(items))]
+	s := Sketch{Salt: salt, Digests: make([]uint64, 0, len(items)+len(beside))}
 	for i := range items {
-		s.Digests[i] = s.digest(items[i].Key, items[i].Tag)
+		s.Digests = append(s.Digests, s.digest(items[i].Key, items[i].Tag))
+	}
+	for i := range beside {
+		s.Digests = append(s.Digests, s.digest(beside[i].Key, beside[i].Record.Tag))
 	}
 	return s
 }
@@ -36,13 +44,9 @@ func (s *Sketch) digest(key abd.Key, tag tags.Tag) uint64 {
 // called in the order of the keys.
 func (m *Offer) lacks(rules Rules) func(abd.Key, tags.Tag) bool {
 	if len(m.Digests) > 0 {
-		known := make(map[uint64]struct{}, len(m.Digests))
-		for _, d := range m.Digests {
-			known[d] = struct{}{}
-		}
+		known := newDigestSet(m.Digests)
 		return func(key abd.Key, tag tags.Tag) bool {
-			_, has := known[m.digest(key, tag)]
-			return !has && !rules.TrustSketch
+			return !known.has(m.digest(key, tag)) && !rules.TrustSketch
 		}
 	}
 	items := m.Items
@@ -53,3 +57,31 @@ func (m *Offer) lacks(rules Rules) func(abd.Key, tags.Tag) bool {
 		return len(items) == 0 || items[0].Key != key || items[0].Tag.Less(tag)
 	}
 }
+
+// digestSet is a hash table of digests, which are hashes already. Each is where its
+// low bits say, or behind that; 0 is a free place.
+type digestSet []uint64
+
+func newDigestSet(digests []uint64) digestSet {
+	set := make(digestSet, 1<<bits.Len(uint(2*len(digests))))
+	for _, d := range digests {
+		set[set.place(d)] = notZero(d)
+	}
+	return set
+}
+
+func (s digestSet) has(d uint64) bool { return s[s.place(d)] != 0 }
+
+// place returns where a digest is, or has its place.
+func (s digestSet) place(d uint64) int {
+	d = notZero(d)
+	i := int(d) & (len(s) - 1)
+	for s[i] != 0 && s[i] != d {
+		i = (i + 1) & (len(s) - 1)
+	}
+	return i
+}
+
+// notZero stands for a digest in a table. That 0 and 1 are one there makes no
+// difference to the odds.
+func notZero(d uint64) uint64 { return max(d, 1) }
