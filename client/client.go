@@ -40,6 +40,8 @@ const (
 	refreshCutOff = 5 * time.Second
 	// refreshPatience is how long it waits for the answers.
 	refreshPatience = time.Second
+	// partAfter is how long a session with a node that is no member any more stays.
+	partAfter = 10 * time.Second
 	// farewell is how long Close waits for nodes to have taken what they were told.
 	farewell = 250 * time.Millisecond
 	// maxSearched is at how many addresses it looks for the cluster at a time, and

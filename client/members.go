@@ -139,6 +139,9 @@ func (c *Client) Reconfigure(ctx context.Context, change Change) (*quorum.Config
 	if _, err := c.Propose(ctx, plan); err != nil {
 		return nil, err
 	}
+	if !plan.Done() {
+		_ = c.runtime.Scope(ctx).Sleep(awaitPause) // no step is faster; Await says why if that ended
+	}
 	return plan.Target, c.Await(ctx, plan.Target.Index(), nil)
 }
 

@@ -27,6 +27,7 @@ func (c *Client) miss() {
 // knows.
 func (c *Client) refresh() {
 	pause := refreshFirst
+	parting := make(map[quorum.NodeID]time.Time)
 	// At first, too: the connections are only being made, and what has described
 	// the cluster may know less than others.
 	for {
@@ -37,11 +38,16 @@ func (c *Client) refresh() {
 			timer.Stop()
 			return
 		}
-		c.letGo()
+		c.letGo(parting)
 		if c.complete() {
 			pause = refreshFirst
+			var part <-chan time.Time
+			if len(parting) > 0 {
+				part = time.After(partAfter)
+			}
 			select {
 			case <-c.lost:
+			case <-part:
 			case <-c.refreshes.Done():
 				return
 			}
@@ -72,12 +78,21 @@ func (c *Client) complete() bool {
 }
 
 // letGo ends the sessions with nodes that are members no more: they may be switched
-// off, and would be dialed for ever. Where they are stays known, see search.
-func (c *Client) letGo() {
-	active := c.known.Load()
+// off, and would be dialed for ever. Where they are stays known, see search. With one
+// that is there, which may be a member again soon, it stays for a while: parting has
+// since when it is none.
+func (c *Client) letGo(parting map[quorum.NodeID]time.Time) {
+	active, now := c.known.Load(), time.Now()
 	for _, id := range c.nodes() {
-		if !active.Has(id) {
+		since, known := parting[id]
+		switch {
+		case active.Has(id):
+			delete(parting, id)
+		case !c.transport.Connected(id) || known && now.Sub(since) >= partAfter:
+			delete(parting, id)
 			c.transport.Forget(id)
+		case !known:
+			parting[id] = now
 		}
 	}
 }

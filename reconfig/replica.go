@@ -72,8 +72,10 @@ func Takes(m env.Message) bool {
 // Step acts on one message and appends the answer to out. An error means that
 // the node's store is broken and the node must stop.
 func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
-	if err := r.forget(); err != nil {
-		return out, err
+	if _, asks := m.(*Inquire); !asks { // what may be written anyway is written with it
+		if err := r.forget(); err != nil {
+			return out, err
+		}
 	}
 	var (
 		answer env.Message
@@ -111,11 +113,8 @@ func (r *Replica) forget() error {
 	if installed == r.emptied {
 		return nil
 	}
-	for back := range quorum.ConfigIndex(slots - 1) {
-		if back >= installed {
-			break // there was nothing to decide
-		}
-		if err := r.acceptor.Forget(Instance(installed - back)); err != nil {
+	for k := installed; k > r.emptied && k+slots-1 > installed; k-- {
+		if err := r.acceptor.Forget(Instance(k)); err != nil {
 			if abd.Refusal(err) != nil {
 				return nil // another time
 			}
