@@ -21,8 +21,8 @@ type page struct {
 }
 
 // first begins the page behind a key: it asks one member for all that it has and
-// the node hasn't. The others are asked for the hash of the same range, and where
-// that differs, what they have beside (rest). So each record comes once.
+// the node hasn't. The others are asked for what they have beside, or for the hash of
+// the same range if there is likely to be nothing (rest). So each record comes once.
 func (m merger) first(e env.Env, after abd.Key, p *pacer) (*gathering, error) {
 	own, err := env.AskOne[*stock](e, e.Self(), &have{after, p.stock})
 	if err != nil {
