@@ -94,7 +94,8 @@ func TestFiledIsApplied(t *testing.T) {
 	key := keysOf(n)[3]
 	tables := s.tables()
 	s.active.arrange()
-	m := merger{tables: []*tableCursor{s.active.from("")}, state: stateCursor{state: s.state, over: &tables, end: true}}
+	m := s.merger("", "", &tables, &stateCursor{state: s.state, over: &tables, end: true})
+	m.applied = func(key abd.Key) ([]byte, error) { return s.state.load(key, false, &tables) }
 	applyNow(t, s)
 	if _, err := tables[0].entryOf(0, true); err != errApplied {
 		t.Errorf("an applied record is read: %v", err)

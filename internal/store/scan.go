@@ -22,6 +22,7 @@ func (s *Store) Scan(prefix, after abd.Key, each func(key abd.Key, tag tags.Tag,
 	}
 	tables := s.tables()
 	m := s.merger(prefix, start, &tables, &stateCursor{state: s.state, over: &tables, prefix: prefix, start: start})
+	m.applied = func(key abd.Key) ([]byte, error) { return s.state.load(key, false, &tables) }
 	return m.each(func(key abd.Key, e entry) bool { return each(key, recordTag(e.record), recordDeleted(e.record)) })
 }
 
@@ -35,34 +36,59 @@ func (s *Store) Walk(after abd.Key, each func(key abd.Key, tag tags.Tag, deleted
 	if after != "" {
 		start = behind(after)
 	}
-	tables := s.tables()
-	var (
-		key abd.Key
-		e   entry
-	)
-	outside := false // of this package
-	value := func() ([]byte, error) {
-		outside = false
-		defer func() { outside = true }()
-		if e.position == 0 { // it comes from bbolt
-			if reason := checkValue(e.record); reason != "" {
-				return nil, damagedRecord(s.state.path, keyBytes(key), reason)
-			}
+	for {
+		w := walk{Store: s, each: each}
+		err = w.run(start)
+		highest = max(highest, w.highest)
+		if err != errApplied {
+			return highest, err
 		}
-		return e.record[recordHead:], nil
+		start = w.rest // bbolt has them, in a later transaction
 	}
-	err = s.state.view(start, &outside, func(records *bbolt.Bucket) (err error) {
-		m := s.merger("", start, &tables, &liveCursor{state: s.state, over: &tables, cursor: records.Cursor(), start: start})
-		highest, err = m.each(func(k abd.Key, at entry) bool {
-			key, e = k, at
-			outside = true
-			more := each(key, recordTag(e.record), recordDeleted(e.record), value)
-			outside = false
+}
+
+// walk is a Walk in one transaction.
+type walk struct {
+	*Store
+	each    func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool
+	key     abd.Key
+	entry   entry
+	highest env.Position
+	outside bool    // of this package
+	rest    abd.Key // with errApplied: where to go on
+}
+
+func (w *walk) run(start abd.Key) error {
+	w.rest = start
+	tables := w.tables()
+	value := w.value
+	return w.state.view(start, &w.outside, func(records *bbolt.Bucket) (err error) {
+		m := w.merger("", start, &tables, &liveCursor{state: w.state, over: &tables, cursor: records.Cursor(), start: start})
+		m.withValue = true
+		w.highest, err = m.each(func(key abd.Key, e entry) bool {
+			w.key, w.entry = key, e
+			w.outside = true
+			more := w.each(key, recordTag(e.record), recordDeleted(e.record), value)
+			w.outside = false
 			return more
 		})
+		if err == errApplied && w.key != "" {
+			w.rest = behind(w.key) // a copy
+		}
 		return err
 	})
-	return highest, err
+}
+
+// value returns the value of the record that each was called with.
+func (w *walk) value() ([]byte, error) {
+	w.outside = false
+	if w.entry.position == 0 || w.entry.filed { // it comes from a file
+		if reason := checkValue(w.entry.record); reason != "" {
+			return nil, damagedRecord(w.state.path, keyBytes(w.key), reason)
+		}
+	}
+	w.outside = true
+	return w.entry.record[recordHead:], nil
 }
 
 // behind returns the least key that is greater.
@@ -74,6 +100,11 @@ type merger struct {
 	prefix abd.Key
 	tables []*tableCursor
 	state  source
+	// withValue: records that were loaded are read whole.
+	withValue bool
+	// applied returns a record that was loaded and is in bbolt since. Without
+	// it, that ends the walk with errApplied.
+	applied func(abd.Key) ([]byte, error)
 }
 
 // A source walks what is in bbolt.
@@ -130,8 +161,8 @@ func (m *merger) next() (key abd.Key, e entry, ok bool, err error) {
 		t := m.tables[i]
 		k, there := t.peek()
 		if there && strings.HasPrefix(string(k), string(m.prefix)) && (!ok || k <= key) {
-			if e, err = t.entry(false); err == errApplied {
-				e.record, err = m.state.state.load(k, false, m.state.over)
+			if e, err = t.entry(m.withValue); err == errApplied && m.applied != nil {
+				e.record, err = m.applied(k)
 			}
 			if err != nil {
 				return "", entry{}, false, err
