@@ -86,6 +86,7 @@ func TestManyKeysAreLarge(t *testing.T) {
 type drains struct {
 	*handler
 	drained chan struct{}
+	server  *transport.Transport // whose handler it is
 }
 
 func (d *drains) Drained(*transport.Session) { d.drained <- struct{}{} }
@@ -96,12 +97,12 @@ func rawPeer(t *testing.T, limit int, stall time.Duration) (h *drains, s *transp
 	t.Helper()
 	const window = 32 << 10
 	c := newCluster(t)
-	h = &drains{newHandler(t, nil), make(chan struct{}, 10)}
-	server := open(t, transport.Config{
+	h = &drains{handler: newHandler(t, nil), drained: make(chan struct{}, 10)}
+	h.server = open(t, transport.Config{
 		Credentials: c.node(), Listen: []string{"127.0.0.1:0"}, Handler: h, MaxBulkClient: limit, StallTimeout: stall,
 	})
 	credentials := c.client()
-	conn, stream = rawDial(t, credentials, server.Addrs()[0].String(), &quic.Config{
+	conn, stream = rawDial(t, credentials, h.server.Addrs()[0].String(), &quic.Config{
 		InitialStreamReceiveWindow: window, MaxStreamReceiveWindow: window, MaxIncomingUniStreams: 1,
 	})
 	shakeBulk(t, credentials, stream)
@@ -147,6 +148,36 @@ func TestBulkIsBounded(t *testing.T) {
 	if err := receive(t, h.down); !errors.As(err, &closed) || closed.Code != transport.CodeStalled || closed.Remote {
 		t.Errorf("the session ended with: %v", err)
 	}
+}
+
+// TestBulkIsCharged: what waits of large frames is the client's, and is given back
+// when it has left.
+func TestBulkIsCharged(t *testing.T) {
+	t.Parallel()
+	const frames = 5
+	h, s, conn, _ := rawPeer(t, 2*frames*large, 0)
+	before := h.server.Stats().MemoryClients
+	for conversation := range uint64(frames) {
+		if err := s.Queue(conversation+1, put(large)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if more := h.server.Stats().MemoryClients - before; more < (frames-1)*large || more > 4*frames*large {
+		t.Fatalf("%d frames of %d bytes wait, and %d bytes are charged", frames, large, more)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	bulk, err := conn.AcceptUniStream(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range frames {
+		nextFrame(t, bulk)
+	}
+	until(t, "what has left is given back", func() bool {
+		left := h.server.Stats().MemoryClients - before
+		return left >= 0 && left < large/2
+	})
 }
 
 // TestSameRequestWaits: what waits already isn't queued again, and Drained
