@@ -72,7 +72,7 @@ func (c *caller) Join() error {
 	}
 	if !c.joined {
 		c.joined = true
-		p.learns(c.memory.past+c.memory.heard, c.err)
+		p.learns(c.memory.past+c.memory.sum(), c.err)
 		for i, t := range p.tasks {
 			if t == c {
 				p.tasks = append(p.tasks[:i], p.tasks[i+1:]...)
@@ -155,6 +155,7 @@ func (c *caller) disown() {
 // Send implements env.Env.
 func (c *caller) Send(to env.Address, answer env.Message) {
 	if !c.inert {
+		c.answers(to)
 		c.p.answer(to, answer)
 	}
 }

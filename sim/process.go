@@ -48,6 +48,7 @@ type Process struct {
 	broken    map[uint64]uint64
 	redialing map[uint64]int
 	gray      Delay // on top of all ways from and to the process
+	driven    bool  // the driver says what it asks, see World.Ask
 
 	// What belongs to the present life.
 	up        bool

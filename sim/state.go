@@ -18,9 +18,10 @@ import (
 // It covers what nodes have on disk and in memory, what waits in mailboxes, the
 // messages that are held, and callers. Code can't be looked into while it waits:
 // a caller is what it runs and what it has been told since it began, or since
-// it last asked what Memory says. Of the answers in a conversation the order
-// doesn't count, as quorums are sets. A message whose asker waits no more is
-// one without an asker.
+// it last asked what Memory says, and what it has received and not answered. Of
+// the answers in a conversation the order doesn't count, nor how often one came, as
+// quorums are sets; nor how many copies of a request were sent. A message whose
+// asker waits no more is one without an asker.
 //
 // It doesn't cover time: clocks, timers and what protocols read from Env.Now;
 // links, and faults that go on. Where journals stand counts only beyond what is
@@ -63,19 +64,8 @@ func (h *Held) asker() *Process {
 // what was told.
 func (w *World) Awaited(h Held) bool { return w.interest(h.asker(), h.e.asker) != 0 }
 
-// interest names the caller that waits in a conversation, and whether for the
-// last that it has asked. It is zero if nobody does.
-func (w *World) interest(p *Process, asker env.Address) uint64 {
-	place := asker.Conversation % maxPlaces
-	if asker.Conversation == 0 || place >= uint64(len(w.asking)) {
-		return 0
-	}
-	c := w.asking[place]
-	if c.p != p || !c.listens() || c.turn != asker.Conversation>>turnShift {
-		return 0
-	}
-	return fold(c.label(), asker.Conversation>>placeBits&maxRedirects) | 1
-}
+// interest is the Asker of a conversation, as a number.
+func (w *World) interest(p *Process, asker env.Address) uint64 { return w.askerOf(p, asker).Word() }
 
 // Arrives reports whether a held message would be acted upon: its receiver
 // lives, over the connection on which it was sent, and an answer is awaited.
@@ -94,8 +84,23 @@ func (c *caller) label() uint64 {
 // memory is what a caller has been told. It is only kept where Config.Memory is
 // set.
 type memory struct {
-	past  uint64 // what came before the present conversation
-	heard uint64 // the answers in it, in any order
+	past  uint64   // what came before the present conversation
+	heard []uint64 // the answers in it, in any order, each once
+	owed  []owed   // what it has found in a mailbox, and not answered
+}
+
+// owed is a request that came by a mailbox: from whom, and its hash.
+type owed struct {
+	from env.Address
+	hash uint64
+}
+
+// sum is a hash of the answers.
+func (m *memory) sum() (x uint64) {
+	for _, y := range m.heard {
+		x += y
+	}
+	return x
 }
 
 // asks takes down that the caller asks req.
@@ -104,25 +109,39 @@ func (c *caller) asks(req env.Message) {
 	if m == nil {
 		return
 	}
-	if c.memory.past = fold(c.memory.past, c.memory.heard); m.forgets(req) {
+	if c.memory.past = fold(c.memory.past, c.memory.sum()); m.forgets(req) {
 		c.memory.past = 0
 	}
 	c.memory.past = fold(c.memory.past, m.message(req))
-	c.memory.heard = 0
+	c.memory.heard = c.memory.heard[:0]
 }
 
 // told takes down an answer.
 func (c *caller) told(from quorum.NodeID, answer env.Message) {
 	if m := c.w.cfg.Memory; m != nil {
-		c.memory.heard += mix(fold(foldString(0, string(from)), m.message(answer)))
+		x := mix(fold(foldString(0, string(from)), m.message(answer)))
+		if !slices.Contains(c.memory.heard, x) {
+			c.memory.heard = append(c.memory.heard, x)
+		}
 	}
 }
 
 // receives takes down what was in a mailbox.
 func (c *caller) receives(e env.Envelope) {
-	if m := c.w.cfg.Memory; m != nil {
-		c.learns(m.envelope(c.w, e), nil)
+	m := c.w.cfg.Memory
+	if m == nil {
+		return
 	}
+	x := m.envelope(c.w, e)
+	c.learns(x, nil)
+	if c.w.awaited(e) != 0 {
+		c.memory.owed = append(c.memory.owed, owed{e.From, x})
+	}
+}
+
+// answers takes down that what was received is answered.
+func (c *caller) answers(to env.Address) {
+	c.memory.owed = slices.DeleteFunc(c.memory.owed, func(o owed) bool { return o.from == to })
 }
 
 // learns takes down anything else, and how it has ended.
@@ -230,14 +249,25 @@ func (h *Memory) process(p *Process) uint64 {
 }
 
 func (h *Memory) envelope(w *World, e env.Envelope) uint64 {
-	asker := w.processes[uint32(e.From.Session)]
-	return fold(fold(asker.hash, h.message(e.Message)), w.interest(asker, e.From))
+	return fold(fold(w.processes[uint32(e.From.Session)].hash, h.message(e.Message)), w.awaited(e))
+}
+
+// awaited names who awaits the answer to an envelope, as Asker.Word does. Zero:
+// nobody.
+func (w *World) awaited(e env.Envelope) uint64 {
+	if asker := w.processes[uint32(e.From.Session)]; !asker.driven {
+		return w.interest(asker, e.From)
+	}
+	return e.From.Conversation // which is the driver's
 }
 
 // caller returns the hash of a caller.
 func (h *Memory) caller(c *caller) uint64 {
 	x := fold(fold(c.label(), uint64(c.wait)<<8|uint64(c.state)), c.draws)
-	x = fold(fold(x, c.memory.past), c.memory.heard)
+	x = fold(fold(x, c.memory.past), c.memory.sum())
+	for _, o := range c.memory.owed {
+		x += mix(o.hash)
+	}
 	if c.ended != nil {
 		x = foldString(x, c.ended.Error())
 	}
@@ -248,7 +278,7 @@ func (h *Memory) caller(c *caller) uint64 {
 	for i := range c.targets {
 		t := &c.targets[i]
 		y := fold(fold(foldString(0, string(t.id)), t.redirects), h.message(t.req))
-		all += mix(h.flags(y, t.spare, t.answered, t.heard, t.err != nil, t.copies > 0, t.copies > 1))
+		all += mix(h.flags(y, t.spare, t.answered, t.heard, t.err != nil, t.copies > 0))
 	}
 	return fold(x, all)
 }
