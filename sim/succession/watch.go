@@ -2,6 +2,7 @@ package succession
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -74,6 +75,23 @@ func New(cfg Config) (*Watch, error) {
 	}
 	w.Decided(cfg.First, "everybody")
 	return w, nil
+}
+
+// Clone returns a watch that has seen the same, and goes on with other functions.
+func (w *Watch) Clone(holds func(node, register int) tags.Tag, broken func(rule string, register int, text string)) *Watch {
+	c := *w
+	c.cfg.Holds, c.cfg.Broken = holds, broken
+	c.nodes = slices.Clone(w.nodes)
+	for i := range c.nodes {
+		c.nodes[i].stored = slices.Clone(c.nodes[i].stored)
+	}
+	c.decided = slices.Clone(w.decided)
+	c.fenced = slices.Clone(w.fenced)
+	for k := range c.fenced {
+		c.fenced[k] = slices.Clone(c.fenced[k])
+	}
+	c.knows = maps.Clone(w.knows)
+	return &c
 }
 
 // Known returns what somebody knows who knows all that nodes durably know.
