@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"time"
 
@@ -32,8 +33,10 @@ which a process can die, and an answer be lost, and every promise is checked on
 the way; what has been seen in one order isn't looked at again in another.
 docs/SIMULATOR.md says what is left out.
 
-The numbers of states double quickly. --states and --for end the search before it
-is complete: the report says so. --crashes and --lost make a scope smaller, or
+LOCAL is in how many states single processes were seen, which are run one by one
+and put together. The numbers of states double quickly. --states (about that many:
+those that lie equally deep are seen together) and --for end the search before it is
+complete: the report says so. --crashes and --lost make a scope smaller, or
 larger.
 
 A broken promise ends the search, and the command with exit code 1. What happened
@@ -42,7 +45,7 @@ one on stdout.`,
 		Examples: []string{
 			"sim explore one",
 			"sim explore shrink --crashes 0 --lost 0 --mutant rambo.ServeUnfenced",
-			"sim explore replace --for 30m",
+			"sim explore replace --lost 0",
 		},
 		Flags: []urfave.Flag{
 			&urfave.StringSliceFlag{
@@ -95,7 +98,7 @@ type explored struct {
 	Complete  bool             `json:"complete"`
 	States    int              `json:"states"`
 	Moves     int              `json:"moves"`
-	Replays   int              `json:"replays"`
+	Local     int              `json:"local"`
 	Depth     int              `json:"depth"`
 	Ends      int              `json:"ends"`
 	Seconds   float64          `json:"seconds"`
@@ -121,13 +124,13 @@ func exploreScope(c *urfave.Context) error {
 	}
 	began := time.Now()
 	limit := c.Duration(flagFor)
-	r, err := explore.Explore(scope, explore.Options{Rules: rules, MaxStates: c.Int(flagStates), Stop: func() bool {
+	r, err := explore.Explore(scope, explore.Options{Rules: rules, MaxStates: c.Int(flagStates), Workers: runtime.GOMAXPROCS(0), Stop: func() bool {
 		return interrupted(c.Context) || limit > 0 && time.Since(began) > limit
 	}})
 	if err != nil {
 		return err
 	}
-	out := explored{Scope: scope.Name, Complete: r.Complete, States: r.States, Moves: r.Moves, Replays: r.Replays, Depth: r.Depth, Ends: r.Ends,
+	out := explored{Scope: scope.Name, Complete: r.Complete, States: r.States, Moves: r.Moves, Local: r.Local, Depth: r.Depth, Ends: r.Ends,
 		Seconds: time.Since(began).Seconds()}
 	if v := r.Violation; v != nil {
 		lines, _, err := explore.Replay(scope, rules, v.Path)
@@ -170,9 +173,9 @@ func (e *explored) print(w io.Writer) error {
 		how = "NOT complete: it was ended before"
 	}
 	fmt.Fprintf(w, "%s: %s\n", e.Scope, how)
-	t := cli.NewTable(w, "STATES", "MOVES", "REPLAYS", "DEPTH", "ENDS", "SECONDS")
+	t := cli.NewTable(w, "STATES", "MOVES", "LOCAL", "DEPTH", "ENDS", "SECONDS")
 	count := func(n int) string { return grouped(uint64(n)) }
-	if err := t.Row(count(e.States), count(e.Moves), count(e.Replays), count(e.Depth), count(e.Ends), fmt.Sprintf("%.2f", e.Seconds)); err != nil {
+	if err := t.Row(count(e.States), count(e.Moves), count(e.Local), count(e.Depth), count(e.Ends), fmt.Sprintf("%.2f", e.Seconds)); err != nil {
 		return err
 	}
 	if err := t.Flush(); err != nil || e.Violation == nil {

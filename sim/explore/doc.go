@@ -19,11 +19,22 @@
 //
 // # How it works
 //
-// The world is a sim.World in which every request is held until a move lets it
-// arrive. Callers are coroutines and can't be copied, so a world can't be brought
-// back to an earlier state: a new one makes the same moves. What is seen a second
-// time, by sim.World.State, isn't explored again. Of 64 bits: among ten million
-// states the chance that any two are taken for one is below one in 100,000.
+// What a process does depends on what has happened to it, and on nothing else. So
+// each is run alone, on a stage (a sim.World) on which the others do nothing: once
+// for each state in which it can be and each thing that can happen to it there. What
+// it sends then is taken down, and in which state it is. All the rest is looked up:
+// a state of the world is a row of numbers, one for each process, and the requests
+// under way. There are thousands of times as many of these as there are states of
+// single processes.
+//
+// Callers are coroutines and can't be copied: a process is brought back to an
+// earlier state by a new life of the stage, in which the same happens to it. States
+// are the same if their hashes are, by sim.Process.State. Of 64 bits: among ten
+// million states the chance that any two are taken for one is below one in 100,000.
+//
+// The search is breadth first, so that a path to a broken promise is as short as
+// there are any. What was found is made again in a whole world before it is
+// reported. Options.Whole explores whole worlds only; a test compares the two.
 //
 // # What is left out, and why that loses nothing
 //
@@ -45,12 +56,21 @@
 //   - Messages that nobody would notice don't arrive: answers that come too late,
 //     and requests that change nothing and whose asker has gone on. When all
 //     operations are over, that is the end.
-//   - Moves that come to the same in either order are made in one: see frame.
+//   - A second copy of a request that is under way isn't sent.
+//   - A state in which less may still go wrong than in another one that is the same
+//     is left out once that was seen: what can happen there can happen here (budget).
+//   - A request whose answer nobody awaits is dropped when it would change nothing
+//     (tidy). It has a node learn a record, a configuration or a life; the node has
+//     that durably already, and never forgets it.
 //
 // # What is left out, and would be more
 //
 //   - Time passes only when nothing else can happen: repeats of requests and
-//     pauses after failures are slower than every message.
+//     pauses after failures are slower than every message. It does so for all, and
+//     long enough for all of these; new members are given up only if that has come to
+//     nothing.
+//   - What follows at once on one process, nobody comes between: a driver on the node
+//     that merges last retires in the same move.
 //   - No message arrives twice, but for what is sent again in time, or because a
 //     process came back.
 //   - A task and its own node talk without anybody coming between.
@@ -66,7 +86,9 @@
 // # Trust
 //
 // A caller's state is what it has been told since it last asked something that
-// says all that it still knows (forgets); of answers in one conversation the order
-// doesn't count. Where code breaks that, two states may be taken for one, and
-// something may be missed. Nothing is made up: each violation comes with its path.
+// says all that it still knows (forgets), and what it has yet to answer; of answers
+// in one conversation neither the order counts nor how often the same one came, nor
+// how many copies of a request were sent. Where code breaks that, two states may be
+// taken for one, and something may be missed. Nothing is made up: each violation
+// comes with its path.
 package explore

@@ -125,13 +125,25 @@ func (s Scope) parts() (p parts, err error) {
 	return p, s.check(p.nodes)
 }
 
-// maxOperations is how many operations a scope has at most: their order is a word
-// of bits.
-const maxOperations = 8
+// Limits of a scope.
+const (
+	// maxOperations is how many operations it has.
+	maxOperations = 8
+	// maxProcesses is how many nodes and clients.
+	maxProcesses = 12
+	// maxBudget is how many processes die, and how many times answers are lost.
+	maxBudget = 100
+)
 
 func (s Scope) check(nodes []quorum.NodeID) error {
 	if len(s.Operations) > maxOperations {
 		return fmt.Errorf("explore: a scope has %d operations at most", maxOperations)
+	}
+	if s.Crashes < 0 || s.Crashes > maxBudget || s.Lost < 0 || s.Lost > maxBudget {
+		return fmt.Errorf("explore: in a scope 0 to %d processes die, and as many times answers are lost", maxBudget)
+	}
+	if len(nodes)+len(s.Operations) > maxProcesses {
+		return fmt.Errorf("explore: a scope has %d processes at most", maxProcesses)
 	}
 	var on []quorum.NodeID
 	for _, o := range s.Operations {
@@ -144,4 +156,9 @@ func (s Scope) check(nodes []quorum.NodeID) error {
 		on = append(on, o.On)
 	}
 	return nil
+}
+
+// mortal reports whether a process may die.
+func (s *Scope) mortal(id quorum.NodeID) bool {
+	return len(s.Mortal) == 0 || slices.Contains(s.Mortal, id)
 }

@@ -1,0 +1,87 @@
+package explore
+
+import "slices"
+
+// exploreWhole is what Explore is, made of whole worlds: the same states, a
+// thousand times as slowly. It is there to be compared with.
+//
+// A world can't be copied, for its callers can't be. So there is one, which goes
+// on from where it stands as long as it can, and begins anew and is brought back
+// by the same moves where it can't.
+func exploreWhole(b *beginning, o Options) (r Report, err error) {
+	x, err := b.world(nil)
+	if err != nil {
+		return r, err
+	}
+	defer func() { x.w.Close() }()
+	spent := false // x has nowhere to go, but another one may
+	var done path
+	var left [][]move // to be made, behind each of those that are done
+	seen, outcomes := make(map[uint64]bool), make(map[string]bool)
+	arrive := func() {
+		var next []move
+		if state := x.state(); !seen[state] {
+			seen[state] = true
+			if r.States, next = r.States+1, x.moves(); len(next) == 0 {
+				r.Ends++
+				outcomes[x.judge.outcome()] = true
+			}
+		}
+		left = append(left, next)
+	}
+	for arrive(); len(left) > 0; {
+		last := len(left) - 1
+		if len(left[last]) == 0 {
+			left, done = left[:last], done[:max(0, last-1)]
+			continue
+		}
+		if o.Stop != nil && o.Stop() {
+			return r, nil
+		}
+		m := left[last][0]
+		left[last] = left[last][1:]
+		if spent {
+			next, err := b.worldAfter(done, nil)
+			if err != nil {
+				return r, err
+			}
+			x.w.Close()
+			x = next
+		}
+		if err := x.do(m); err != nil {
+			return r, err
+		}
+		left[last] = append(left[last], x.variants(m)...)
+		done = append(done, m)
+		r.Moves++
+		r.Depth = max(r.Depth, len(done))
+		if x.judge.violation != nil {
+			r.Violation = x.judge.violation
+			r.Violation.Path = done.String()
+			return r, nil
+		}
+		arrive()
+		spent = len(left[len(left)-1]) == 0
+	}
+	r.Complete = true
+	for text := range outcomes {
+		r.Outcomes = append(r.Outcomes, text)
+	}
+	slices.Sort(r.Outcomes)
+	return r, nil
+}
+
+// worldAfter returns a world that has made some moves.
+func (b *beginning) worldAfter(p path, tell func(string)) (*world, error) {
+	x, err := b.world(tell)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range p {
+		if err := x.do(m); err != nil {
+			x.w.Close()
+			return nil, err
+		}
+	}
+	return x, nil
+}
