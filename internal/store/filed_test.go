@@ -77,6 +77,8 @@ func TestFiledDamage(t *testing.T) {
 			}
 			_, err := s.Scan("", "", func(abd.Key, tags.Tag, bool) bool { return true })
 			wantDamage(t, err, segmentName(1))
+			_, err = s.Walk("", func(abd.Key, tags.Tag, bool, func() ([]byte, error)) bool { return true })
+			wantDamage(t, err, segmentName(1))
 			s.activeBytes.Store(s.cfg.TableBytes)
 			s.freeze()
 			<-s.failing // the apply doesn't write it into bbolt

@@ -82,13 +82,25 @@ func (w *walk) run(start abd.Key) error {
 // value returns the value of the record that each was called with.
 func (w *walk) value() ([]byte, error) {
 	w.outside = false
-	if w.entry.position == 0 || w.entry.filed { // it comes from a file
+	defer func() { w.outside = true }()
+	if path := w.fileOf(w.entry); path != "" {
 		if reason := checkValue(w.entry.record); reason != "" {
-			return nil, damagedRecord(w.state.path, keyBytes(w.key), reason)
+			return nil, damagedRecord(path, keyBytes(w.key), reason)
 		}
 	}
-	w.outside = true
 	return w.entry.record[recordHead:], nil
+}
+
+// fileOf returns where an entry was read from without a look at its value, "" if
+// nowhere.
+func (s *Store) fileOf(e entry) string {
+	switch {
+	case e.filed:
+		return s.journal.dir
+	case e.position == 0:
+		return s.state.path
+	}
+	return ""
 }
 
 // behind returns the least key that is greater.
