@@ -26,9 +26,6 @@ const (
 	// instant is what passes after each move: enough for what is due at once, and
 	// for late members to be given up.
 	instant = time.Nanosecond
-	// maxSteps is how many events one move lets happen in time, until something
-	// comes of it.
-	maxSteps = 64
 )
 
 // stage is a sim.World with the processes of a scope. All of them act in it, or
