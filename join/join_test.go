@@ -186,18 +186,18 @@ func TestGreet(t *testing.T) {
 	}{
 		{greeting(1, 5, 1, 100), Welcome},
 		{greeting(1, 5, 1, 90), Welcome},       // the same process: an older message came later
-		{greeting(1, 6, 2, 99), OlderCopy},     // and the 90 hasn't made that forgotten
+		{greeting(1, 6, 2, 100), OlderCopy},    // and the 90 hasn't made that forgotten; the start itself is the 101st
 		{greeting(1, 4, 1, 200), OlderCopy},    // fewer starts
 		{greeting(1, 5, 2, 200), SecondCopy},   // another process in the same start
 		{greeting(2, 9, 1, 900), OtherStore},   // another store
-		{greeting(1, 6, 2, 100), Welcome},      // the next life
-		{greeting(1, 6, 2, 101), Welcome},      // goes on
-		{greeting(1, 7, 3, 100), OlderCopy},    // 101 counts, though it isn't on disk
+		{greeting(1, 6, 2, 101), Welcome},      // the next life
+		{greeting(1, 6, 2, 102), Welcome},      // goes on
+		{greeting(1, 7, 3, 102), OlderCopy},    // 102 counts, though it isn't on disk
 		{greeting(1, 6, 2, 10_000), Welcome},   // far: it is
-		{greeting(1, 7, 3, 10_000), Welcome},   //
-		{greeting(1, 8, 4, 10_000), Welcome},   // nothing written in between
-		{greeting(1, 8, 4, 10_000-1), Welcome}, //
-		{greeting(1, 9, 5, 10_000-1), OlderCopy},
+		{greeting(1, 8, 4, 10_001), OlderCopy}, // two starts are two records
+		{greeting(1, 8, 4, 10_002), Welcome},   // nothing written in between
+		{greeting(1, 8, 4, 10_002-1), Welcome}, // an older message
+		{greeting(1, 9, 5, 10_002), OlderCopy},
 	} {
 		m, after := ask(t, r, "n5", c.m)
 		if g := m.(*Greeted); g.Verdict != c.want || after == 0 {

@@ -216,8 +216,8 @@ func (r *Replica) judge(e *entry, l Life) Verdict {
 		return OlderCopy
 	case l.Starts == e.life.Starts && l.Run != e.life.Run:
 		return SecondCopy
-	case l.Starts > e.life.Starts && l.Position < e.life.Position:
-		return OlderCopy
+	case l.Starts > e.life.Starts && l.Position < e.life.Position+env.Position(l.Starts-e.life.Starts):
+		return OlderCopy // each start has counted itself, which is a record
 	}
 	return Welcome // within one process an older message may come later
 }

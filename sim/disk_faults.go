@@ -67,8 +67,9 @@ func (p *Process) LoseDisk() {
 
 // RestoreDisk kills a node and gives it the disk that Image was taken of, as an
 // operator does who restores a folder from a backup. What the node has promised
-// since is forgotten, and it doesn't know. Nothing in this repository notices
-// yet: a node that was restored is as bad as one that votes without a memory.
+// since is forgotten, and it doesn't know. Others that knew it further notice if
+// nodes greet each other (package join); unnoticed, it is as bad as one that votes
+// without a memory.
 func (p *Process) RestoreDisk(image *Disk) {
 	p.kill()
 	limit, rules := p.disk.Limit, p.disk.rules

@@ -100,5 +100,5 @@
 // A [Script] drives a world by short commands, holds every message until the
 // script delivers it, and prints what happened. Package sim/schedule plays with
 // it the schedules that break wrong implementations (abd/testdata,
-// repair/testdata, rambo/testdata).
+// repair/testdata, rambo/testdata, join/testdata).
 package sim

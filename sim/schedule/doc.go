@@ -18,7 +18,7 @@
 // replica.Nodes, and what its clients saw of the registers. A [Vocabulary] gives
 // a run its words: the operations, commands and rules of a protocol ([Table]).
 // [Registers] is that of package abd, [Repair] that of package repair, [Rambo]
-// that of package rambo. A test names those that its schedules use; one that it
+// that of package rambo, [Joining] that of package join. A test names those that its schedules use; one that it
 // alone needs stands beside it.
 //
 // # Commands

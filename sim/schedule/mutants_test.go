@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"atoll/join"
 	"atoll/replica"
 	"atoll/sim"
 	"atoll/sim/schedule"
@@ -27,6 +28,7 @@ var folders = []struct {
 	{"abd/testdata", []schedule.Vocabulary{schedule.Registers}},
 	{"repair/testdata", []schedule.Vocabulary{schedule.Registers, schedule.Repair}},
 	{"rambo/testdata", []schedule.Vocabulary{schedule.Registers, schedule.Repair, schedule.Rambo}},
+	{"join/testdata", []schedule.Vocabulary{schedule.Registers, schedule.Joining}},
 }
 
 // elsewhere are the packages whose own TestMutants demands a test for each rule:
@@ -76,7 +78,7 @@ func TestMutants(t *testing.T) {
 	fmt.Fprintln(table, "mutant\tkilled by\tin")
 	all := schedules(t)
 	killed := 0
-	for _, rule := range schedule.RuleNames(replica.Rules{}, sim.Rules{}) {
+	for _, rule := range schedule.RuleNames(replica.Rules{}, join.Rules{}, sim.Rules{}) {
 		if pkg, _, _ := strings.Cut(rule, "."); slices.Contains(elsewhere, pkg) {
 			continue
 		}
