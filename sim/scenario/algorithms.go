@@ -7,6 +7,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/join"
 	"atoll/quorum"
 	"atoll/rambo"
 	"atoll/repair"
@@ -44,6 +45,7 @@ func (ABD) Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper
 	changing := c.Map != nil
 	if changing {
 		cfg.Members, cfg.Reconfiguration = c.addresses(), reconfigurationPace()
+		cfg.Join = join.Config{Instance: instanceOf(self), Pace: greetings}
 		if _, member := c.Configurations[0].Place(self); !member {
 			cfg.Configurations = nil
 		}
@@ -55,13 +57,21 @@ func (ABD) Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper
 	case c.Repair:
 		return n, nil
 	case changing:
-		return reconfiguring{n}, nil
+		return reconfiguring{n, c.Configurations[0].Members()}, nil
 	}
 	return untasked{n}, nil
 }
 
-// The pace of repair in worlds that live for seconds.
+// instanceOf is that of a node's store: each has one for good.
+func instanceOf(node quorum.NodeID) (i join.Instance) {
+	copy(i[:], node)
+	return i
+}
+
+// The pace of repair and of greetings in worlds that live for seconds.
 const (
+	greetings = 100 * time.Millisecond
+
 	pass = 400 * time.Millisecond
 	page = 2 * time.Millisecond
 	look = 40 * time.Millisecond

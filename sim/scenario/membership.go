@@ -9,6 +9,7 @@ import (
 
 	"atoll/abd"
 	"atoll/env"
+	"atoll/join"
 	"atoll/quorum"
 	"atoll/rambo"
 	"atoll/reconfig"
@@ -186,14 +187,31 @@ func (c Cluster) addresses() []quorum.Member {
 }
 
 // reconfiguring is a node that does what it must when members change, and
-// doesn't repair beside.
-type reconfiguring struct{ *replica.Node }
+// doesn't repair beside. It joins if it isn't one of the first members, which it
+// asks first, and greets.
+type reconfiguring struct {
+	*replica.Node
+	first []quorum.NodeID
+}
 
 // Tasks implements sim.Tasked.
 func (n reconfiguring) Tasks() []replica.Task {
-	return slices.DeleteFunc(n.Node.Tasks(), func(t replica.Task) bool {
+	tasks := slices.DeleteFunc(n.Node.Tasks(), func(t replica.Task) bool {
 		return strings.HasPrefix(t.Name, "repair.")
 	})
+	if n.Joined() {
+		return tasks
+	}
+	return append(tasks, replica.Task{Name: "join", Run: n.join})
+}
+
+// join joins, and then waits.
+func (n reconfiguring) join(e env.Env) error {
+	if err := (join.Tasks{}).Join(e, n.first); err != nil {
+		return err
+	}
+	_, err := e.Receive("joined")
+	return err
 }
 
 // reconfigurationPace is that of worlds that live for seconds.
