@@ -340,7 +340,7 @@ func (p *phase) scopeEnded(u *env.Unfinished) error {
 // a node that has changed its mind. Members of a configuration that is out
 // since may have taken it, too, and those of one that the phase was woken for.
 func (p *phase) allRefused() error {
-	p.sent = !p.refused.HasAll() || p.dropped || p.woken
+	p.sent = !p.refused.HasAll() || p.dropped || p.woken && !p.rules.TrustWhenWoken
 	for _, r := range p.refusals {
 		p.sent = p.sent || r.copies > 1 && !p.rules.TrustRefusals
 	}

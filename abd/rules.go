@@ -74,6 +74,8 @@ type Rules struct {
 	// TrustRefusals: what every member refused is reported as not applied,
 	// whatever copies are still under way.
 	TrustRefusals bool
+	// TrustWhenWoken: it is, though a phase that was woken has asked others, too.
+	TrustWhenWoken bool
 	// EraseTombstones: a replica forgets deleted keys.
 	EraseTombstones bool
 	// CountForgotten: an acknowledgement counts though its node has taken it

@@ -19,9 +19,6 @@ type merger struct {
 	from      merged    // where an earlier run stood
 }
 
-// errForgotten: a node has taken back what a page of it may have rested on.
-var errForgotten = errors.New("a page counts no more, its node is in a later life")
-
 // run merges until all is merged or the scope ends. It goes on from where an
 // earlier run stood: what was merged then came from members that durably knew of
 // the next configuration, and they still do.

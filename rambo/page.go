@@ -47,10 +47,7 @@ type gathering struct {
 	items   []abd.Item // what the node has in the range
 	counted quorum.Tally
 	refused quorum.Tally
-	lives   []abd.LifeOf // in which the members are, as far as is known
-	gave    []abd.LifeOf // in which they have answered
-	short   bool         // an answer ended before the node's own page
-	failure error
+	short   bool // an answer ended before the node's own page
 }
 
 func (g *gathering) terms() repair.Terms { return repair.Terms{Knows: g.next.Index()} }
@@ -104,11 +101,11 @@ func (g *gathering) rest(e env.Env) error {
 					c.Redirect(from, g.offer(e))
 					return false
 				}
-				g.count(from, &answer.Standing)
+				g.counted.Add(from)
 			case *repair.Missing:
 				g.take(from, answer)
 			}
-			return g.failure != nil || g.enough()
+			return g.enough()
 		})
 		if err != nil {
 			return err
@@ -186,7 +183,7 @@ func (g *gathering) ask(e env.Env, first, spare []quorum.NodeID, req env.Message
 	case few:
 		return errFew
 	}
-	return g.failure
+	return nil
 }
 
 // take takes over what a member has that the node lacks, up to where its answer
@@ -206,7 +203,7 @@ func (g *gathering) take(from quorum.NodeID, missing *repair.Missing) bool {
 		g.page.votes = withVote(g.page.votes, c)
 	}
 	g.page.votes = slices.DeleteFunc(g.page.votes, func(c synod.Carried) bool { return !g.in.Has(repair.KeyOf(c.Instance)) })
-	g.count(from, &missing.Standing)
+	g.counted.Add(from)
 	return true
 }
 
@@ -243,21 +240,4 @@ func withVote(votes []synod.Carried, c synod.Carried) []synod.Carried {
 		votes[i] = c
 	}
 	return votes
-}
-
-// count counts a member's answer. Like one to a get it counts as long as nobody
-// who is counted beside it knows of a later life of its node (H3).
-func (g *gathering) count(from quorum.NodeID, s *abd.Standing) {
-	g.counted.Add(from)
-	known := abd.Standing{Others: g.lives}
-	for _, l := range s.With(from, s.Life).Others {
-		known = known.With(l.Node, l.Life)
-	}
-	g.lives = known.Others
-	g.gave = append(g.gave, abd.LifeOf{Node: from, Life: s.Life})
-	for _, l := range g.gave {
-		if l.Life < known.Of(l.Node) {
-			g.failure = errForgotten
-		}
-	}
 }

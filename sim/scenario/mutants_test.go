@@ -18,6 +18,7 @@ var scripted = map[string]string{
 	"abd.KeepSpares":             "nothing may be late but what was refused: the kernel asks the spares anyway (21-flipped-bits)",
 	"abd.WaitForHolder":          "who alone holds a tag must die between saying so and sending the value (large-value-holder-dies)",
 	"abd.TrustRefusals":          "all members must refuse, while copies are on their way to one that will not (refused-by-all)",
+	"abd.TrustWhenWoken":         "the same, of a configuration that is out (woken-and-refused)",
 	"abd.CountForgotten":         "an acknowledgement must be on its way, or given, while its node is healed; one seed in a hundred or so (heal-taken-back)",
 	"rambo.LeaveBehind":          "one seed of churn in some thousand: the others that could give the page must be dead (rambo/testdata/told)",
 	"rambo.LeaveGaps":            "a merge must have several pages (rambo/testdata/page-becomes-shorter)",

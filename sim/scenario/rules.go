@@ -85,6 +85,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.abd().TimeoutIsFailure }},
 		{"abd.TrustRefusals", "what every member refused is reported as not applied, whatever copies are still under way",
 			func(m *Mutants) *bool { return &m.abd().TrustRefusals }},
+		{"abd.TrustWhenWoken", "it is, though a phase that was woken has asked others, too",
+			func(m *Mutants) *bool { return &m.abd().TrustWhenWoken }},
 		{"abd.EraseTombstones", "a replica forgets deleted keys",
 			func(m *Mutants) *bool { return &m.abd().EraseTombstones }},
 		{"abd.DamagedIsAbsent", "a replica takes a damaged record for one that was never written",
