@@ -2,6 +2,7 @@ package repair
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"atoll/abd"
@@ -14,6 +15,9 @@ import (
 // is about before: an acknowledgement that the node gives from now on doesn't
 // rest on a damaged record, since on that it abstains.
 func (r *Replica) renew() (env.Message, env.Position, error) {
+	if r.standing.Life == 0 && len(r.standing.Others) >= MaxHealed {
+		return nil, 0, errTooManyLives
+	}
 	if !r.rules.HealInSameLife && (!r.rules.RenewOnce || r.standing.Life == 0) {
 		s := r.standing
 		s.Life++
@@ -48,7 +52,7 @@ func (r *Replica) Learn(lives []abd.LifeOf) error {
 		}
 	}
 	switch {
-	case len(s.Others) > abd.MaxLives:
+	case len(s.Others) >= abd.MaxLives: // the node's own is one
 		return errTooManyLives
 	case len(s.Others) == len(r.standing.Others) && slices.Equal(s.Others, r.standing.Others):
 		return nil
@@ -64,7 +68,8 @@ func (r *Replica) Drop(keep func(quorum.NodeID) bool) error {
 	return r.note(s)
 }
 
-var errTooManyLives = &env.Refused{Reason: env.ReasonFull, Text: "too many nodes are in a later life than their first"}
+var errTooManyLives = &env.Refused{Reason: env.ReasonFull,
+	Text: fmt.Sprintf("%d nodes have healed a damaged record, and no other one can: a new node has to take its place", MaxHealed)}
 
 // attest notes that the node that asks is in a later life, and answers with
 // what this node holds in a range (H4). Both are durable before the answer
@@ -75,7 +80,7 @@ func (r *Replica) attest(from quorum.NodeID, m *Attest) (env.Message, env.Positi
 	}
 	if r.standing.Of(from) < m.Life && !r.rules.AttestUnsaved {
 		s := r.standing.With(from, m.Life)
-		if len(s.Others) > abd.MaxLives {
+		if len(s.Others) > MaxHealed && r.standing.Of(from) == 0 {
 			return nil, 0, errTooManyLives
 		}
 		if err := r.note(s); err != nil {

@@ -10,6 +10,11 @@ import (
 
 // Limits of what one message holds.
 const (
+	// MaxHealed is how many nodes can begin another life, ever: no life is forgotten
+	// (H6). What is left up to abd.MaxLives is for those that begin one at the same
+	// time, before they have heard of each other: what nodes know together must fit
+	// into a message, or they could tell each other nothing more.
+	MaxHealed = 48
 	// MaxEntries is how many records an answer holds at most, unless the request
 	// says otherwise, and LargestPage what that may say.
 	MaxEntries  = abd.MaxPage

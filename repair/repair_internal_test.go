@@ -568,3 +568,42 @@ func TestTakeLeavesNothingOut(t *testing.T) {
 		t.Errorf("it has merged %d, %v", r.Progress().Merged, err)
 	}
 }
+
+// The node that comes one too late isn't attested, nor does it begin another life; who
+// has healed before may again. What members then know together still fits into a message.
+func TestOnlySoManyNodesHeal(t *testing.T) {
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, newMemory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	attest := func(from quorum.NodeID, life abd.Life) bool {
+		out, err := r.Step(env.Address{Node: from}, &Attest{Life: life}, nil)
+		if err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+		_, is := out[0].Message.(*Attested)
+		return is
+	}
+	node := func(i int) quorum.NodeID { return quorum.NodeID(fmt.Sprintf("p%d", i)) }
+	for i := range MaxHealed {
+		if !attest(node(i), 1) {
+			t.Fatalf("node %d isn't attested", i)
+		}
+	}
+	if attest("late", 1) || !attest("p3", 2) {
+		t.Error("one too late, or one that has healed before")
+	}
+	if _, _, err := r.renew(); err == nil || !strings.Contains(err.Error(), "a new node has to take its place") {
+		t.Errorf("its own first heal: %v", err)
+	}
+	var others []abd.LifeOf // of members that have attested others at the same time
+	for i := range abd.MaxLives - 1 {
+		others = append(others, abd.LifeOf{Node: node(i), Life: 3})
+	}
+	if err := r.Learn(others); err != nil {
+		t.Error(err)
+	}
+	if err := r.Learn([]abd.LifeOf{{Node: "more", Life: 1}}); abd.Refusal(err) == nil {
+		t.Errorf("one more than fits beside its own: %v", err)
+	}
+}
