@@ -2,7 +2,6 @@ package repair
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"atoll/abd"
@@ -69,7 +68,7 @@ func (r *Replica) Drop(keep func(quorum.NodeID) bool) error {
 }
 
 var errTooManyLives = &env.Refused{Reason: env.ReasonFull,
-	Text: fmt.Sprintf("%d nodes have healed a damaged record, and no other one can: a new node has to take its place", MaxHealed)}
+	Text: "as many nodes as can have healed a damaged record: of one that hasn't, a new node has to take its place"}
 
 // attest notes that the node that asks is in a later life, and answers with
 // what this node holds in a range (H4). Both are durable before the answer
