@@ -12,10 +12,24 @@ import (
 // how far they are.
 const looks = 4
 
-// watched is how far a new member was when it was asked last.
+// watched is how far a new member has been at most.
 type watched struct {
 	Progress
 	since time.Duration // when it got there
+}
+
+// hear takes in how far the member is now, on its way to the next configuration. One
+// that was further before has started anew, and forgotten some empty pages: to do that
+// over and over is no progress.
+func (w *watched) hear(p Progress, next quorum.ConfigIndex, now time.Duration) {
+	if p.Index == next && (w.Index != next || p.Done && !w.Done || p.After > w.After) {
+		*w = watched{p, now}
+	}
+}
+
+// getsOn reports whether the member is through, or was further than before not long ago.
+func (w *watched) getsOn(now, patience time.Duration) bool {
+	return w.Done || now-w.since < patience
 }
 
 // patience returns nil when those of the fresh members that still get on aren't
@@ -35,8 +49,8 @@ func (u upgrade) patience(e env.Env, fresh []quorum.NodeID) error {
 			return err
 		}
 		var getOn []quorum.NodeID
-		for i, w := range all {
-			if w.Done || e.Now()-w.since < u.pace.Patience {
+		for i := range all {
+			if all[i].getsOn(e.Now(), u.pace.Patience) {
 				getOn = append(getOn, fresh[i])
 			}
 		}
@@ -56,9 +70,7 @@ func (u upgrade) look(e env.Env, fresh []quorum.NodeID, all []watched) error {
 			switch answer := answer.(type) {
 			case *SoFar:
 				heard[i] = true
-				if answer.Index == u.next.Index() && answer.Progress != all[i].Progress {
-					all[i] = watched{answer.Progress, e.Now()}
-				}
+				all[i].hear(answer.Progress, u.next.Index(), e.Now())
 			case *env.Refused:
 				heard[i] = true
 			}
