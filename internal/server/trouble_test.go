@@ -170,34 +170,37 @@ func TestAFullDisk(t *testing.T) {
 	wantCondition(t, s, "no space: ", "atoll_disk_full 1", "atoll_disk_stalled 0")
 }
 
-// applied starts a node whose records go into its database soon, and puts
-// keys until the first ones are there.
-func applied(t *testing.T, n node) (*server.Server, *peer, string) {
+// applied starts a node of which all records are in its database, which stays as
+// it is: what a start finds in the journal is more than a table, and goes there,
+// in order; what comes behind it is less.
+func applied(t *testing.T, n node) (*peer, string) {
 	t.Helper()
-	cfg := n.config()
-	cfg.Store.TableBytes, cfg.Store.SegmentBytes = 4<<10, 64<<10
-	s := n.start(cfg)
+	const records = 100
+	last := ""
+	s := n.start(n.config())
 	p := n.dial(nil)
+	for i := range records {
+		key := fmt.Sprintf("key-%04d", i)
+		last = "the value of " + key
+		if m := p.ask(putOf(key, last)); !isA[*abd.PutAck](m) {
+			t.Fatalf("a put is answered by %T", m)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := n.config()
+	cfg.Store.TableBytes = 4 << 10
+	n.start(cfg)
 	file := filepath.Join(n.folder().Dir, store.StateFile)
-	batch := 0
-	eventually(t, "records are in the database", func() bool {
-		for i := range 40 {
-			key := fmt.Sprintf("key-%04d", batch*40+i)
-			p.send(putOf(key, "the value of "+key))
-		}
-		for range 40 {
-			if m := receive(t, p.in); !isA[*abd.PutAck](m.Message) {
-				t.Fatalf("a put is answered by %T", m.Message)
-			}
-		}
-		batch++
+	eventually(t, "the records are in the database", func() bool {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return bytes.Contains(b, []byte("the value of key-0060"))
+		return bytes.Contains(b, []byte(last))
 	})
-	return s, p, file
+	return n.dial(nil), file
 }
 
 // TestRecordsThatRotWhileTheNodeRuns: a flipped bit in a value, a tag or a key
@@ -206,7 +209,7 @@ func applied(t *testing.T, n node) (*server.Server, *peer, string) {
 func TestRecordsThatRotWhileTheNodeRuns(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, identity.Spec{})
-	_, p, file := applied(t, n)
+	p, file := applied(t, n)
 	b, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +256,7 @@ func isA[T any](v any) bool {
 func TestADatabaseThatIsCutWhileTheNodeRuns(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, identity.Spec{})
-	_, p, file := applied(t, n)
+	p, file := applied(t, n)
 	if err := os.Truncate(file, 2<<12); err != nil {
 		t.Fatal(err)
 	}
