@@ -49,6 +49,14 @@ func TestFiledDamage(t *testing.T) {
 			t.Errorf("the tag of a damaged value: %v, %v", r.Tag, err)
 		}
 		wantLoad(t, s, keys[8], testRecord(9, valueOf(keys[8])))
+		if _, err := s.Walk("", func(key abd.Key, _ tags.Tag, _ bool, value func() ([]byte, error)) bool {
+			if _, err := value(); errors.Is(err, abd.ErrDamaged) != (key == keys[7]) {
+				t.Errorf("Walk gives the value of %q: %v", key, err)
+			}
+			return true
+		}); err != nil {
+			t.Error(err)
+		}
 		if _, err := s.Heal(keys[7], testRecord(8, "healed")); err != nil {
 			t.Fatal(err)
 		}
