@@ -102,9 +102,11 @@ const (
 	// there may be ten thousand, each connected with all nodes. A client that
 	// waits for something notices silence after IdleTimeout nevertheless (see
 	// silence), in which it looks silenceLooks times. Clients that are idle find
-	// out that a node was restarted within ClientKeepAlive, not all at once.
-	ClientKeepAlive   = 12 * time.Second
-	ClientIdleTimeout = 30 * time.Second
+	// out that a node was restarted within ClientKeepAlive, not all at once. More
+	// than 30 s make many a middlebox forget the path (RFC 9000, 10.1.2), and each
+	// packet wakes a sleeping process.
+	ClientKeepAlive   = 25 * time.Second
+	ClientIdleTimeout = 60 * time.Second
 	silenceLooks      = 5
 	// DefaultStallTimeout is how long a peer may take nothing of what waits
 	// for it, unless Config says otherwise. A node that is gone is noticed
