@@ -10,6 +10,7 @@ import (
 	"atoll/quorum"
 	"atoll/rambo"
 	"atoll/reconfig"
+	"atoll/repair"
 	"atoll/replica"
 	"atoll/sim"
 )
@@ -26,6 +27,12 @@ type exchange struct {
 
 func newExchange(t *testing.T, pace rambo.Pace) *exchange {
 	t.Helper()
+	return newExchangeWith(t, pace, func(_ quorum.NodeID, n *replica.Node) sim.Stepper { return n })
+}
+
+// newExchangeWith makes of each node what wrap returns.
+func newExchangeWith(t *testing.T, pace rambo.Pace, wrap func(quorum.NodeID, *replica.Node) sim.Stepper) *exchange {
+	t.Helper()
 	x := &exchange{t: t, World: sim.New(sim.Config{
 		Seed: 1,
 		Link: func(_, _ quorum.NodeID) sim.Link { return sim.Link{Delay: sim.Table(time.Millisecond)} },
@@ -38,11 +45,15 @@ func newExchange(t *testing.T, pace rambo.Pace) *exchange {
 	}
 	for _, id := range []quorum.NodeID{"a", "b", "c", "d"} {
 		p, err := x.AddNode(id, func(p *sim.Process) (sim.Stepper, error) {
-			return replica.New(replica.Config{
+			n, err := replica.New(replica.Config{
 				Cluster: "one", Self: p.ID(), MaxValue: 1000, Configurations: quorum.Configurations{first},
 				Members:         []quorum.Member{{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "d"}},
 				Reconfiguration: pace,
 			}, p.Disk())
+			if err != nil {
+				return nil, err
+			}
+			return wrap(p.ID(), n), nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -131,6 +142,45 @@ func TestAMergeKeepsToItsRate(t *testing.T) {
 	x.RunFor(1500 * time.Millisecond)
 	if got := x.installed(); got != 1 {
 		t.Errorf("configuration %d is installed after three seconds", got)
+	}
+}
+
+// stubborn is a node that gives no page, and says each time that it hasn't heard of
+// the new configuration.
+type stubborn struct {
+	*replica.Node
+	refused *int
+}
+
+func (n stubborn) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	switch m.(type) {
+	case *repair.Offer, *repair.Summarize:
+		*n.refused++
+		return append(out, env.Out{To: from, Message: &env.Refused{Reason: env.ReasonBehind}}), nil
+	}
+	return n.Node.Step(from, m, out)
+}
+
+// TestWhoStaysBehind: a member that was told of the new configuration and refuses
+// its page nevertheless isn't asked over and over, and the others do without it.
+func TestWhoStaysBehind(t *testing.T) {
+	refused := 0
+	x := newExchangeWith(t, rambo.Pace{Patience: time.Hour}, func(id quorum.NodeID, n *replica.Node) sim.Stepper {
+		if id == "b" {
+			return stubborn{n, &refused}
+		}
+		return n
+	})
+	x.decide("a", "b", "d")
+	x.nodes[2].Pause()
+	x.RunFor(5 * time.Second)
+	if refused == 0 || refused > 50 {
+		t.Errorf("while nobody else can give the page b has refused it %d times in 5 s, want a few", refused)
+	}
+	x.nodes[2].Resume()
+	x.RunFor(time.Second)
+	if got := x.installed(); got != 1 {
+		t.Errorf("when the third member is back configuration %d is installed, want 1", got)
 	}
 }
 
