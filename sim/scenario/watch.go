@@ -142,11 +142,16 @@ func (r *run) numberOf(g *register, rec abd.Record) int {
 	return -1
 }
 
-// synced is called when a commit of the node has ended.
+// synced is called when a commit of the node has ended. What it has made durable
+// is told in the order in which it was stored: a record behind a config map was
+// acknowledged with word of that, and isn't part of a page that was given before.
 func (n *node) synced() {
 	_, durable := n.p.Disk().Positions()
 	i := 0
 	for ; i < len(n.queue) && n.queue[i].at <= durable; i++ {
+		if n.c.changing {
+			n.c.succession.Durable(n.place, n.queue[i].at-1)
+		}
 		n.nowDurable(n.queue[i])
 	}
 	n.queue = append(n.queue[:0], n.queue[i:]...)

@@ -41,9 +41,9 @@ type Watch struct {
 	known *quorum.Map
 	// decided are those that somebody has ever known, by index.
 	decided []*quorum.Configuration
-	// fenced are, for each index, the tags that a node held when it durably
-	// learned of that configuration, by node and register: nil for a node that
-	// hasn't.
+	// fenced are, for each index, the tags that a node held when it stored what it
+	// durably learned of that configuration, by node and register: nil for a node
+	// that hasn't.
 	fenced [][][]tags.Tag
 	// knows is the configuration that the asker of a page asks for.
 	knows     map[Asked]quorum.ConfigIndex
@@ -134,7 +134,7 @@ func (o one) Cell(name string) ([]byte, env.Position) {
 }
 
 // Durable is told that a node's journal is durable up to a position. What the node
-// holds of registers, up to there, Holds must show by then.
+// holds of registers, up to there and no further, Holds must show by then.
 func (w *Watch) Durable(node int, position env.Position) {
 	n := &w.nodes[node]
 	i := 0
@@ -201,9 +201,9 @@ func (w *Watch) Decided(k *quorum.Configuration, by string) {
 	}
 }
 
-// fence notes what a node holds when it durably learns of configuration k: a
-// page that it gives from now on has that, and whoever puts to it from now on
-// is told of k.
+// fence notes what a node holds when it durably learns of configuration k, or rather
+// held when it stored that, before it was durable: a page that it gives from then on
+// has that, and whoever puts to it from then on is told of k.
 func (w *Watch) fence(k quorum.ConfigIndex, node int) {
 	for int(k) >= len(w.fenced) {
 		w.fenced = append(w.fenced, make([][]tags.Tag, len(w.nodes)))
