@@ -63,9 +63,7 @@ func runJoin(c *urfave.Context) error {
 		}
 		spec.Advertise = append(spec.Advertise, address)
 	}
-	if there {
-		err = identity.Readdress(dir, spec.Listen, spec.Advertise)
-	} else {
+	if !there {
 		err = createMember(dir, spec)
 	}
 	if identity.ClassOf(err) == identity.NoClass && err != nil {
@@ -80,7 +78,8 @@ func runJoin(c *urfave.Context) error {
 	if err != nil {
 		return err
 	}
-	err = serveFolder(c, folder)
+	// Where it listens is noted once it does: a start that is refused changes nothing.
+	err = serveFolder(c, folder, func() error { return identity.Readdress(dir, spec.Listen, spec.Advertise) })
 	if _, refused := errors.AsType[*join.RefusedError](err); refused && !there {
 		// Nobody knows this node, and it has stored nothing: its folder would only
 		// be in the way of the next ticket.

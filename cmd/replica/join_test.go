@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,6 +96,11 @@ func TestJoinCommand(t *testing.T) {
 	}
 	refused := filepath.Join(t.TempDir(), "d")
 	late := ticketOf(t, dir, "e", time.Now().Add(-identity.DefaultTicketTTL))
+	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
 	for _, c := range []struct {
 		name string
 		args []string
@@ -108,6 +114,7 @@ func TestJoinCommand(t *testing.T) {
 		{"no ticket", []string{"ticket", "--data-dir", filepath.Join(t.TempDir(), "e"), "--listen", "127.0.0.1:0"}, `"ticket" is neither a ticket nor a file`, cli.ExitPrecondition},
 		{"nowhere", []string{late, "--data-dir", filepath.Join(t.TempDir(), "e")}, "", cli.ExitPrecondition},
 		{"no folder", []string{ticket, "--listen", "127.0.0.1:0"}, "--data-dir is missing", cli.ExitUsage},
+		{"where another one listens", []string{ticket, "--data-dir", folder, "--listen", taken.LocalAddr().String()}, "taken", cli.ExitPrecondition},
 		{"where nobody can dial it", []string{ticketOf(t, dir, "f", time.Now()), "--data-dir", filepath.Join(t.TempDir(), "f"), "--listen", ":0"}, "--advertise HOST:PORT", cli.ExitPrecondition},
 	} {
 		code, stdout, stderr := run(t, append([]string{"join"}, c.args...)...)
@@ -117,6 +124,9 @@ func TestJoinCommand(t *testing.T) {
 	}
 	if _, err := os.Stat(refused); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a ticket that was refused has left a folder: %v", err)
+	}
+	if f, err := identity.OpenFolder(folder); err != nil || !slices.Equal(f.Listen(), []string{"localhost:0"}) {
+		t.Errorf("a start that was refused has made it listen on %v, %v", f.Listen(), err)
 	}
 }
 

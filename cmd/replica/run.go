@@ -133,11 +133,12 @@ func runNode(c *urfave.Context) error {
 	if err != nil {
 		return err
 	}
-	return serveFolder(c, folder)
+	return serveFolder(c, folder, func() error { return nil })
 }
 
-// serveFolder runs the node of a folder until it is interrupted.
-func serveFolder(c *urfave.Context, folder *identity.Folder) error {
+// serveFolder runs the node of a folder until it is interrupted. It calls started
+// when the folder is this process's own, and the node listens.
+func serveFolder(c *urfave.Context, folder *identity.Folder, started func() error) error {
 	log := cli.Logger(c).With("node", folder.Name)
 	for _, w := range folder.Warnings {
 		log.Warn(w)
@@ -162,7 +163,10 @@ func serveFolder(c *urfave.Context, folder *identity.Folder) error {
 	if err != nil {
 		return err
 	}
-	why, err := joinAndServe(c, folder, s)
+	why, err := "", started()
+	if err == nil {
+		why, err = joinAndServe(c, folder, s)
+	}
 	if why != "" {
 		log.Info("stopping", "reason", why) // otherwise the server has said why
 	}
