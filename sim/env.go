@@ -166,8 +166,11 @@ func (c *caller) ID() tags.PID { return c.p.drawID() }
 // Now implements env.Env.
 func (c *caller) Now() time.Duration { return c.p.Clock() }
 
-// Rand implements env.Env.
+// Rand implements env.Env. It draws, unless Config.Rand says what.
 func (c *caller) Rand() uint64 {
+	if f := c.w.cfg.Rand; f != nil {
+		return f(c.p)
+	}
 	c.draws++
 	return draw(c.base(), c.draws, forCaller)
 }

@@ -64,6 +64,10 @@ type Config struct {
 	// for each call.
 	Nearest func(asker *Process, nodes []quorum.NodeID) []quorum.NodeID
 
+	// Rand, when set, is what the Rand of an Env returns: it must be a function of
+	// its argument. Nil: each call draws.
+	Rand func(caller *Process) uint64
+
 	// Intercept, when set, decides what becomes of each message that is sent
 	// from one process to another, before the link's own faults.
 	Intercept func(Transit) Fate

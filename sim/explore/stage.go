@@ -115,6 +115,7 @@ func (b *beginning) stage(alone int) *stage {
 		Link:      func(_, _ quorum.NodeID) sim.Link { return sim.Link{Delay: now} },
 		Sync:      func(quorum.NodeID) sim.Delay { return now },
 		Nearest:   func(_ *sim.Process, nodes []quorum.NodeID) []quorum.NodeID { return nodes },
+		Rand:      func(*sim.Process) uint64 { return 1 }, // a salt makes no other message
 		Hedge:     instant,
 		Intercept: x.fate,
 		Observe:   x.observe,
