@@ -18,6 +18,8 @@ type membersObject struct {
 	Config  ConfigObject `json:"config"`
 	Members []listObject `json:"members"`
 	Standby []listObject `json:"standby"`
+	// Disagreements say of which nodes the roles aren't what they take themselves for.
+	Disagreements []string `json:"disagreements,omitempty"`
 }
 
 type listObject struct {
@@ -33,7 +35,7 @@ type listObject struct {
 // PrintMembers prints who is in a cluster, in any format but raw.
 func PrintMembers(w io.Writer, format Format, s client.Status) error {
 	if format != TableFormat {
-		return PrintObject(w, format, membersObject{ConfigOf(s.Configuration, namesIn(s)), listJSON(s.Members), listJSON(s.Standby)})
+		return PrintObject(w, format, membersObject{ConfigOf(s.Configuration, namesIn(s)), listJSON(s.Members), listJSON(s.Standby), s.Disagreements})
 	}
 	_, err := fmt.Fprintf(w, "configuration %d: %v\n\n", s.Configuration.Index(), s.Configuration.System())
 	if err != nil {
@@ -49,7 +51,11 @@ func PrintMembers(w io.Writer, format Format, s client.Status) error {
 			return err
 		}
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || len(s.Disagreements) == 0 {
+		return err
+	}
+	_, err = io.WriteString(w, "\n"+disagreements(s))
+	return err
 }
 
 func listJSON(members []client.MemberStatus) []listObject {

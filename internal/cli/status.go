@@ -182,14 +182,21 @@ func printMembers(w io.Writer, s client.Status) error {
 			return err
 		}
 	}
-	for _, d := range s.Disagreements {
-		notes.WriteString("DISAGREEMENT: " + d + "\n")
-	}
+	notes.WriteString(disagreements(s))
 	if err := t.Flush(); err != nil || notes.Len() == 0 {
 		return err
 	}
 	_, err := io.WriteString(w, "\n"+notes.String())
 	return err
+}
+
+// disagreements is a line for each node that isn't what it takes itself for.
+func disagreements(s client.Status) string {
+	var lines strings.Builder
+	for _, d := range s.Disagreements {
+		lines.WriteString("DISAGREEMENT: " + d + "\n")
+	}
+	return lines.String()
 }
 
 // viewOf is what a node knows of the configurations: the newest, and ", fenced" while

@@ -187,6 +187,18 @@ func TestPrintStatusOfAChange(t *testing.T) {
 	}
 }
 
+// TestPrintMembersWhoDisagree: a node that can't note what became of it is told of.
+func TestPrintMembersWhoDisagree(t *testing.T) {
+	s := testStatus(t)
+	s.Disagreements = []string{"b thinks otherwise"}
+	for format, want := range map[cli.Format]string{cli.TableFormat: "\n\nDISAGREEMENT: b thinks otherwise\n", cli.LinesFormat: `"disagreements":["b thinks otherwise"]`} {
+		var out bytes.Buffer
+		if err := cli.PrintMembers(&out, format, s); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%q isn't in\n%s (%v)", want, out.String(), err)
+		}
+	}
+}
+
 // TestPrintMembers pins the names that scripts read.
 func TestPrintMembers(t *testing.T) {
 	s := testStatus(t)
