@@ -2,6 +2,8 @@ package explore
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"atoll/env"
@@ -256,8 +258,8 @@ func (c *cast) watch(x *stage, who uint8, state uint32, in input) *step {
 	before := x.alone.Conversations()
 	c.happen(x, in)
 	after := x.alone.Conversations()
-	for caller, number := range before {
-		if now, ok := after[caller]; !ok || now != number {
+	for _, caller := range slices.Sorted(maps.Keys(before)) {
+		if now, ok := after[caller]; !ok || now != before[caller] {
 			s.silent = append(s.silent, caller)
 		}
 	}

@@ -1,6 +1,9 @@
 package explore
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // exploreWhole is what Explore is, made of whole worlds: the same states, a
 // thousand times as slowly. It is there to be compared with.
@@ -64,10 +67,7 @@ func exploreWhole(b *beginning, o Options) (r Report, err error) {
 		spent = len(left[len(left)-1]) == 0
 	}
 	r.Complete = true
-	for text := range outcomes {
-		r.Outcomes = append(r.Outcomes, text)
-	}
-	slices.Sort(r.Outcomes)
+	r.Outcomes = slices.Sorted(maps.Keys(outcomes))
 	return r, nil
 }
 
