@@ -257,27 +257,13 @@ func (s *store) SetCell(name string, value []byte) (env.Position, error) {
 	if err != nil {
 		return at, err
 	}
-	switch m, err := rambo.MapOf(cell{name, value}); {
+	switch m, err := succession.MapIn(name, value); {
 	case err != nil:
 		s.x.violate("config-map", fmt.Sprintf("%s stores a config map that makes no sense: %v", s.n.p.ID(), err))
 	case m != nil:
 		s.n.stored = append(s.n.stored, learning{at, m})
 	}
 	return at, nil
-}
-
-// cell shows a single cell.
-type cell struct {
-	name  string
-	value []byte
-}
-
-// Cell returns the cell of a name.
-func (c cell) Cell(name string) ([]byte, env.Position) {
-	if name == c.name {
-		return c.value, 0
-	}
-	return nil, 0
 }
 
 func bit(p *sim.Process) uint64 { return 1 << p.Index() }

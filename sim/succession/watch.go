@@ -112,13 +112,17 @@ func (w *Watch) Begins(node int, m *quorum.Map) {
 
 // Cell is told that a node has stored a cell, up to a position in its journal.
 func (w *Watch) Cell(node int, name string, value []byte, at env.Position) {
-	switch m, err := rambo.MapOf(one{name, value}); {
+	switch m, err := MapIn(name, value); {
 	case err != nil:
 		w.broken("config-map", None, "%s stores a config map that makes no sense: %v", w.cfg.Nodes[node], err)
 	case m != nil:
 		w.nodes[node].stored = append(w.nodes[node].stored, learning{at, m})
 	}
 }
+
+// MapIn returns the config map that a cell holds, nil if it is another one. Errors:
+// those of rambo.MapOf.
+func MapIn(name string, value []byte) (*quorum.Map, error) { return rambo.MapOf(one{name, value}) }
 
 // one shows a single cell.
 type one struct {
