@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -289,7 +288,7 @@ func olderNode(t *testing.T, c *identity.Credentials) (address string, streams <
 	t.Helper()
 	tls := c.ServerTLS()
 	tls.NextProtos = []string{wire.ALPN}
-	l, err := quic.ListenAddr("127.0.0.1:0", tls, &quic.Config{MaxIncomingUniStreams: -1})
+	l, err := rawSocket(t).Listen(tls, &quic.Config{MaxIncomingUniStreams: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +313,7 @@ func olderNode(t *testing.T, c *identity.Credentials) (address string, streams <
 		}()
 	}()
 	t.Cleanup(func() {
-		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 		if err := receive(t, done); err != nil {

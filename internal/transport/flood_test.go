@@ -2,12 +2,9 @@ package transport_test
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"testing"
-
-	"github.com/quic-go/quic-go"
 
 	"atoll/internal/transport"
 	"atoll/internal/udpproxy"
@@ -33,16 +30,7 @@ func TestHandshakesThatNeverEnd(t *testing.T) {
 	// What proves an address is small, and a certificate isn't.
 	proxy.SetWay(udpproxy.ToClient, udpproxy.Faults{MTU: 600})
 
-	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stranger := &quic.Transport{Conn: udp}
-	defer func() {
-		if err := errors.Join(stranger.Close(), udp.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
+	stranger := rawSocket(t)
 	tls := c.client().ClientTLS()
 	tls.NextProtos = []string{wire.ALPN}
 	ctx, cancel := context.WithCancel(t.Context())

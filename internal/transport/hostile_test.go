@@ -19,9 +19,9 @@ import (
 	"atoll/internal/wire"
 )
 
-// rawDial makes a connection and stream to a server without the package under
-// test, so that anything can be sent.
-func rawDial(t testing.TB, c *identity.Credentials, address string, config *quic.Config) (*quic.Conn, *quic.Stream) {
+// rawSocket is QUIC on a free port of loopback without the package under test. With
+// the test it ends, and with it all of its connections, whatever their peers have heard.
+func rawSocket(t testing.TB) *quic.Transport {
 	t.Helper()
 	udp, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -33,6 +33,14 @@ func rawDial(t testing.TB, c *identity.Credentials, address string, config *quic
 			t.Error(err)
 		}
 	})
+	return tr
+}
+
+// rawDial makes a connection and stream to a server without the package under
+// test, so that anything can be sent.
+func rawDial(t testing.TB, c *identity.Credentials, address string, config *quic.Config) (*quic.Conn, *quic.Stream) {
+	t.Helper()
+	tr := rawSocket(t)
 	to, err := net.ResolveUDPAddr("udp4", address)
 	if err != nil {
 		t.Fatal(err)
