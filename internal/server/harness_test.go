@@ -290,6 +290,32 @@ func (p *peer) ask(m env.Message) env.Message {
 	return p.receive(p.send(m))
 }
 
+// insist asks as a client does: who gets no answer asks again. A node lets go of
+// requests when too many wait for its disk.
+func (p *peer) insist(m env.Message) env.Message {
+	p.t.Helper()
+	conversation := p.send(m)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(patience)
+	for {
+		select {
+		case in := <-p.in:
+			if in.Conversation != conversation {
+				p.t.Fatalf("%T came for conversation %d, want one for %d", in.Message, in.Conversation, conversation)
+			}
+			return in.Message
+		case <-tick.C:
+			if err := p.session.Queue(conversation, m); err != nil {
+				p.t.Fatal(err)
+			}
+			p.session.Flush()
+		case <-end:
+			p.t.Fatalf("%T isn't answered", m)
+		}
+	}
+}
+
 // nothing fails the test if a message has come that nobody received.
 func (p *peer) nothing() {
 	p.t.Helper()
