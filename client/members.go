@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"atoll/env"
@@ -20,9 +21,9 @@ const (
 	// another one is newer comes out when it is proposed.
 	refreshWait = 1500 * time.Millisecond
 	// awaitPause is the pause between two questions whether a configuration is
-	// installed, and progressWait how long the answers are waited for.
-	awaitPause   = 50 * time.Millisecond
-	progressWait = 500 * time.Millisecond
+	// installed, and settledWait how long the answers are waited for.
+	awaitPause  = 50 * time.Millisecond
+	settledWait = 500 * time.Millisecond
 )
 
 // Plan is a change of the members that can be proposed.
@@ -169,9 +170,9 @@ func (p Progress) Merging() []MemberStatus {
 
 // Progress asks the members how far the step to a new configuration has come. It
 // waits for a read quorum of the installed one 1.5 s at most, and for those that
-// don't answer half a second.
+// don't answer as long as Status does.
 func (c *Client) Progress(ctx context.Context) (Progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, refreshWait+progressWait)
+	ctx, cancel := context.WithTimeout(ctx, refreshWait+statusPatience)
 	defer cancel()
 	e, err := c.scope(ctx)
 	if err != nil {
@@ -193,8 +194,8 @@ func (c *Client) Progress(ctx context.Context) (Progress, error) {
 	return p, nil
 }
 
-// Silent are those members of a plan's target that don't answer within half a
-// second, sorted. It is nil if there is nothing to change.
+// Silent are those members of a plan's target that don't answer while Status would
+// wait for them, sorted. It is nil if there is nothing to change.
 func (c *Client) Silent(ctx context.Context, plan Plan) ([]quorum.NodeID, error) {
 	if plan.Done() {
 		return nil, nil
@@ -206,9 +207,9 @@ func (c *Client) Silent(ctx context.Context, plan Plan) ([]quorum.NodeID, error)
 	return slices.DeleteFunc(slices.Clone(plan.Target.Members()), func(id quorum.NodeID) bool { return said[id] != nil }), nil
 }
 
-// ask asks nodes how they are, and waits half a second at most.
+// ask asks nodes how they are, and waits for them as long as Status does.
 func (c *Client) ask(ctx context.Context, ids []quorum.NodeID) (map[quorum.NodeID]*replica.Status, error) {
-	ctx, enough := context.WithTimeout(ctx, progressWait)
+	ctx, enough := context.WithTimeout(ctx, statusPatience)
 	defer enough()
 	said := make(map[quorum.NodeID]*replica.Status)
 	err := c.runtime.Scope(ctx).Ask(ids, &replica.StatusQuery{}, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
@@ -224,12 +225,20 @@ func (c *Client) ask(ctx context.Context, ids []quorum.NodeID) (map[quorum.NodeI
 }
 
 // Await waits until a configuration, or a later one, is installed, and meanwhile
-// tells each how far that has come, if that isn't nil. It ends early only with ctx
-// or the client.
+// tells each how far that has come, if that isn't nil: on the caller's goroutine. It
+// ends early only with ctx or the client.
 //
 // A write quorum of it must say so: if only one knew and died, the others would
 // have to ask those who may be switched off now.
 func (c *Client) Await(ctx context.Context, index quorum.ConfigIndex, each func(Progress)) error {
+	reports := make(chan Progress)
+	if each != nil {
+		watching, enough := context.WithCancel(ctx)
+		var watch sync.WaitGroup
+		defer watch.Wait()
+		defer enough()
+		watch.Go(func() { c.report(watching, reports) })
+	}
 	for {
 		settled, err := c.settled(ctx, index)
 		switch {
@@ -240,13 +249,33 @@ func (c *Client) Await(ctx context.Context, index quorum.ConfigIndex, each func(
 		case settled:
 			return nil
 		}
-		if each != nil {
-			if p, err := c.Progress(ctx); err == nil && len(p.Active) > 1 {
-				each(p)
-			}
+		select {
+		case p := <-reports:
+			each(p)
+		default:
 		}
 		if err := c.runtime.Scope(ctx).Sleep(awaitPause); err != nil {
 			return cause(err)
+		}
+	}
+}
+
+// report says how far a step has come, whenever somebody takes it, until ctx ends or
+// the client. It has time for members that are slow to answer, which who waits for
+// the end of the step hasn't.
+func (c *Client) report(ctx context.Context, reports chan<- Progress) {
+	for ctx.Err() == nil {
+		p, err := c.Progress(ctx)
+		switch {
+		case errors.Is(err, ErrClosed):
+			return
+		case err != nil || len(p.Active) < 2:
+			_ = c.runtime.Scope(ctx).Sleep(awaitPause) // the loop looks at why that ended
+			continue
+		}
+		select {
+		case reports <- p:
+		case <-ctx.Done():
 		}
 	}
 }
@@ -255,7 +284,7 @@ func (c *Client) Await(ctx context.Context, index quorum.ConfigIndex, each func(
 // knows that the one of an index is installed, or a later one. It ends as soon as
 // that is certain, and waits for those that don't answer at most half a second.
 func (c *Client) settled(ctx context.Context, index quorum.ConfigIndex) (settled bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, progressWait)
+	ctx, cancel := context.WithTimeout(ctx, settledWait)
 	defer cancel()
 	e, err := c.scope(ctx)
 	if err != nil {

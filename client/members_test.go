@@ -16,6 +16,7 @@ import (
 	"atoll/client"
 	"atoll/internal/identity"
 	"atoll/internal/store"
+	"atoll/internal/udpproxy"
 	"atoll/quorum"
 	"atoll/reconfig"
 	"atoll/tags"
@@ -23,6 +24,38 @@ import (
 
 // join starts new nodes, which are on standby then.
 func (h harness) join(names ...string) {
+	h.t.Helper()
+	for _, name := range names {
+		ports, err := freePorts(1)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		h.joinAt(name, identity.JoinSpec{Listen: []string{loopback(ports[0])}})
+	}
+}
+
+// joinBehind starts a new node that others reach through a proxy.
+func (h harness) joinBehind(name string) *udpproxy.Proxy {
+	h.t.Helper()
+	ports, err := freePorts(1)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	proxy, err := udpproxy.New(udpproxy.Config{To: loopback(ports[0])})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			h.t.Error(err)
+		}
+	})
+	h.joinAt(name, identity.JoinSpec{Listen: []string{loopback(ports[0])}, Advertise: []string{proxy.Addr().String()}})
+	return proxy
+}
+
+// joinAt starts a new node. Of spec it needs the addresses alone.
+func (h harness) joinAt(name string, spec identity.JoinSpec) {
 	h.t.Helper()
 	ca, err := identity.LoadCA(filepath.Join(h.dir, "ca"))
 	if err != nil {
@@ -32,26 +65,19 @@ func (h harness) join(names ...string) {
 	for _, s := range h.servers {
 		endpoints = append(endpoints, s.Addrs()[0].String())
 	}
-	for _, name := range names {
-		ticket, err := ca.Ticket(identity.TicketRequest{Name: name, MaxValue: 1 << 20, Endpoints: endpoints, Now: time.Now()})
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		ports, err := freePorts(1)
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		err = identity.CreateMember(filepath.Join(h.dir, name), identity.JoinSpec{Ticket: ticket, Listen: []string{loopback(ports[0])},
-			Prepare: func(dir string) error { return store.Create(store.Config{Dir: dir, SegmentBytes: segmentBytes}) }})
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		h.up(name)
-		ctx, cancel := context.WithTimeout(h.t.Context(), patience)
-		defer cancel()
-		if err := h.servers[name].Join(ctx); err != nil {
-			h.t.Fatal(err)
-		}
+	spec.Ticket, err = ca.Ticket(identity.TicketRequest{Name: name, MaxValue: 1 << 20, Endpoints: endpoints, Now: time.Now()})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	spec.Prepare = func(dir string) error { return store.Create(store.Config{Dir: dir, SegmentBytes: segmentBytes}) }
+	if err := identity.CreateMember(filepath.Join(h.dir, name), spec); err != nil {
+		h.t.Fatal(err)
+	}
+	h.up(name)
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
+	if err := h.servers[name].Join(ctx); err != nil {
+		h.t.Fatal(err)
 	}
 }
 

@@ -80,19 +80,23 @@ func (c *Client) complete() bool {
 // letGo ends the sessions with nodes that are members no more: they may be switched
 // off, and would be dialed for ever. Where they are stays known, see search. With one
 // that is there, which may be a member again soon, it stays for a while: parting has
-// since when it is none.
+// since when it is none. And with one that is being asked, as long as it is: what is
+// dialed again and again from the beginning is never reached, and looks silent.
 func (c *Client) letGo(parting map[quorum.NodeID]time.Time) {
 	active, now := c.known.Load(), time.Now()
 	for _, id := range c.nodes() {
 		since, known := parting[id]
+		if !known {
+			since = now
+		}
 		switch {
 		case active.Has(id):
 			delete(parting, id)
-		case !c.transport.Connected(id) || known && now.Sub(since) >= partAfter:
+		case c.runtime.Asks(id) || c.transport.Connected(id) && now.Sub(since) < partAfter:
+			parting[id] = since
+		default:
 			delete(parting, id)
 			c.transport.Forget(id)
-		case !known:
-			parting[id] = now
 		}
 	}
 }

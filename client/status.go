@@ -107,7 +107,9 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 		case m.Status != nil || c.speaksOf(id):
 			s.Standby = append(s.Standby, m)
 		}
-		c.transport.Forget(id) // it was asked this once
+		if !c.runtime.Asks(id) {
+			c.transport.Forget(id) // it was asked this once
+		}
 	}
 	byLabel := func(a, b MemberStatus) int { return strings.Compare(a.Name+string(a.ID), b.Name+string(b.ID)) }
 	slices.SortFunc(s.Members, byLabel)

@@ -247,6 +247,22 @@ func (r *Runtime) PeerDown(id quorum.NodeID, err error) {
 	}
 }
 
+// Asks reports whether a conversation that goes on waits for an answer of a node.
+func (r *Runtime) Asks(id quorum.NodeID) bool {
+	for c := range r.table.all() {
+		if !c.lock(c.key.Load()) {
+			continue
+		}
+		t := c.target(id)
+		waits := t != nil && t.waiting
+		c.mu.Unlock()
+		if waits {
+			return true
+		}
+	}
+	return false
+}
+
 // Stats says what a Runtime holds now, and what it has done since New.
 type Stats struct {
 	// Asking is the number of places for conversations that are taken: as many
