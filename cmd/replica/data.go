@@ -291,8 +291,8 @@ func dataCompactCommand() *urfave.Command {
 		Purpose: "rewrite a node's database without the space that it no longer uses",
 		Details: `Writes a new state.db beside the old one, reads it back, and puts it in the old
 one's place; a crash at any moment leaves one of the two. The journal stays as
-it is. The node must not run, nothing may be damaged, and there must be as much
-free space as the old file uses.`,
+it is. The node must not run, "replica data check" must find no damage, and there
+must be as much free space as the old file uses.`,
 		Examples: []string{
 			"replica data compact --data-dir cluster/a",
 			"replica data compact --data-dir cluster/a -o json",

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"go.etcd.io/bbolt"
 )
@@ -37,7 +38,8 @@ type Compaction struct {
 // before it takes its place, so a crash at any moment leaves one of the two,
 // whole. It needs as much free space as the old file has in use.
 //
-// Errors: those of Open, and *SpaceError. A damaged file is left alone.
+// Errors: those of Open, and *SpaceError. A damaged file is left alone. A damaged
+// record that the journal replaces isn't lost, and is copied as it is.
 func Compact(cfg Config) (Compaction, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -64,11 +66,8 @@ func compact(cfg Config, id storeID) (_ Compaction, err error) {
 	if err := removeLeftover(cfg.Dir); err != nil {
 		return Compaction{}, err
 	}
-	old, m, err := checkCompactable(path, id)
+	old, m, err := checkCompactable(cfg.Dir, id)
 	if err != nil {
-		return Compaction{}, err
-	}
-	if err := checkJournal(cfg.Dir, m); err != nil {
 		return Compaction{}, err
 	}
 	before, err := os.Stat(path)
@@ -92,7 +91,7 @@ func compact(cfg Config, id storeID) (_ Compaction, err error) {
 		return Compaction{}, err
 	}
 	cfg.reached("copied")
-	after, err := finishCopy(fresh, id, m, old.cells)
+	after, err := finishCopy(fresh, id, m, old)
 	if err != nil {
 		return Compaction{}, err
 	}
@@ -115,9 +114,11 @@ func removeLeftover(dir string) error {
 	return nil
 }
 
-// checkCompactable reads all of a bbolt file, in which nothing may be damaged:
-// a copy would give a damaged record a good page.
-func checkCompactable(path string, id storeID) (*checker, summary, error) {
+// checkCompactable reads all of a bbolt file and of the journal beside it, in which
+// nothing may be damaged that Check would name: a copy would give a damaged record a
+// good page, and whoever has a damaged folder keeps it as it is.
+func checkCompactable(dir string, id storeID) (*checker, summary, error) {
+	path := filepath.Join(dir, stateName)
 	c, err := checkState(path)
 	if err != nil {
 		return nil, summary{}, err
@@ -126,27 +127,24 @@ func checkCompactable(path string, id storeID) (*checker, summary, error) {
 	if err == nil {
 		err = m.fits(path, id, c.records)
 	}
+	if err == nil {
+		err = c.spoiled // a start mends it
+	}
 	if err != nil {
 		return nil, summary{}, err
 	}
-	if len(c.damaged) > 0 {
-		return nil, summary{}, fmt.Errorf("it was left as it is, with %d damaged records: %w", len(c.damaged), c.damaged[0])
-	}
-	return c, m, nil
-}
-
-// checkJournal returns what is damaged in the journal beside a bbolt file: whoever
-// has a damaged folder keeps it as it is.
-func checkJournal(dir string, m summary) error {
 	i := newInspection(dir)
-	i.id, i.known, i.summary = m.id, true, &m
+	i.id, i.known, i.summary = id, true, &m
 	if err := i.readJournal(); err != nil {
-		return err
+		return nil, summary{}, err
+	}
+	if lost := slices.DeleteFunc(slices.Clone(c.damaged), i.replaced); len(lost) > 0 {
+		return nil, summary{}, fmt.Errorf("it was left as it is, with %d damaged records: %w", len(lost), lost[0])
 	}
 	if damage := i.report.Damage(); len(damage) > 0 {
-		return damage[0]
+		return nil, summary{}, damage[0]
 	}
-	return nil
+	return c, m, nil
 }
 
 // copyState writes what a bbolt file holds into a new one, in order.
@@ -173,7 +171,7 @@ func copyState(path, fresh string) (err error) {
 
 // finishCopy cuts off what a new file has in reserve, makes it durable, and
 // reads it back. It returns its size.
-func finishCopy(fresh string, id storeID, want summary, cells map[string][]byte) (int64, error) {
+func finishCopy(fresh string, id storeID, want summary, old *checker) (int64, error) {
 	c, err := checkState(fresh)
 	if err != nil {
 		return 0, err
@@ -193,9 +191,9 @@ func finishCopy(fresh string, id storeID, want summary, cells map[string][]byte)
 	switch {
 	case err != nil:
 		return 0, err
-	case got != want || len(c.damaged) > 0 || !maps.EqualFunc(c.cells, cells, bytes.Equal):
-		return 0, fmt.Errorf("%s isn't a copy of %s: it says %+v and has %d cells, and should say %+v and have %d",
-			fresh, stateName, got, len(c.cells), want, len(cells))
+	case got != want || len(c.damaged) != len(old.damaged) || !maps.EqualFunc(c.cells, old.cells, bytes.Equal):
+		return 0, fmt.Errorf("%s isn't a copy of %s: it says %+v and has %d damaged records and %d cells, and should say %+v and have %d and %d",
+			fresh, stateName, got, len(c.damaged), len(c.cells), want, len(old.damaged), len(old.cells))
 	}
 	return size, got.fits(fresh, id, c.records)
 }

@@ -83,6 +83,48 @@ func TestCompact(t *testing.T) {
 	}
 }
 
+// Check and Compact agree: what the journal replaces or has removed isn't lost, and a
+// meta page without which Open gets along is damaged.
+func TestCompactIsOfOneMindWithCheck(t *testing.T) {
+	cfg, want := mixed(t, 64<<10)
+	path := filepath.Join(cfg.Dir, stateName)
+	good := readFile(t, path)
+	damaged := bytes.Clone(good)
+	damaged[bytes.Index(damaged, []byte(valueOf("key-0105")))] ^= 1 // written before it was applied, and after
+	spoiled := bytes.Clone(good)
+	spoiled[boltPage+16] ^= 1 // the first byte behind the page's head
+	for _, test := range []struct {
+		name  string
+		state []byte
+		whole bool
+	}{
+		{"a record that is replaced", damaged, true},
+		{"a meta page", spoiled, false},
+	} {
+		writeFile(t, path, test.state)
+		check := func() {
+			t.Helper()
+			report, err := Check(cfg.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if damage := report.Damage(); (len(damage) == 0) != test.whole {
+				t.Errorf("%s: Check says %v", test.name, damage)
+			}
+		}
+		check()
+		if _, err := Compact(cfg); (err == nil) != test.whole {
+			t.Errorf("%s: Compact says %v", test.name, err)
+		}
+		check()
+		s := mustOpen(t, cfg)
+		for key, r := range want {
+			wantLoad(t, s, key, r)
+		}
+		mustClose(t, s)
+	}
+}
+
 func TestCompactThatCannotBe(t *testing.T) {
 	cfg, _ := sparse(t)
 	path := filepath.Join(cfg.Dir, stateName)

@@ -234,13 +234,20 @@ func (i *inspection) strict() error {
 	return nil
 }
 
+// replaced reports whether damage is in a record of bbolt that is out of date, so
+// that nothing is lost: the journal has another one, or has removed it.
+func (i *inspection) replaced(damage error) bool {
+	d, ok := errors.AsType[*DamageError](damage)
+	return ok && d.OneRecord && i.newer[d.Key]
+}
+
 // records calls each with the newest whole record of each key, in order: that
 // of bbolt or that of the journal. Of one key the larger tag is the newer
 // record, since a replica stores nothing else.
 func (i *inspection) records(each func(key abd.Key, record []byte) error) error {
 	state := i.file(i.statePath())
 	s, f, err := newSalvage(i.statePath(), func(err error) {
-		if d := (*DamageError)(nil); errors.As(err, &d) && d.OneRecord && i.newer[d.Key] {
+		if i.replaced(err) {
 			state.Note = "damaged records were replaced; the new ones are in the journal until they are applied"
 			return
 		}
