@@ -194,10 +194,14 @@ func (c *caller) hear(from *Process, to env.Address, answer env.Message) {
 
 // pass calls each.
 func (c *caller) pass(from quorum.NodeID, answer env.Message) {
+	redirects := c.redirects(from)
 	c.told(from, answer)
 	c.looking = true
 	done := c.each(&c.conversation, from, answer)
 	c.looking = false
+	if c.redirects(from) != redirects {
+		c.turned(from, answer)
+	}
 	if done {
 		c.done = true
 		c.wake()
@@ -284,6 +288,14 @@ func (v *conversation) send(t *target) {
 	} else {
 		v.release()
 	}
+}
+
+// redirects returns how often the request to a node has been redirected.
+func (v *conversation) redirects(id quorum.NodeID) uint64 {
+	if t := v.target(id); t != nil {
+		return t.redirects
+	}
+	return 0
 }
 
 func (v *conversation) target(id quorum.NodeID) *target {

@@ -41,6 +41,26 @@ func TestPauseNode(t *testing.T) {
 	}
 }
 
+// A node whose disk hangs answers nothing that it would have to store, until it has
+// died and come back.
+func TestHang(t *testing.T) {
+	w := newWorld(t, sim.Config{})
+	a, p := addNode(t, w, "a", bootTaker), w.AddClient("p")
+	a.Hang()
+	s := start(p, func(e env.Env) error { return take(e, 1) })
+	w.RunFor(time.Minute)
+	if s.Done() {
+		t.Error("it has answered")
+	}
+	a.PowerLoss(0)
+	if err := a.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Wait(time.Minute, s); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A paused client runs into its timeouts when it is resumed, unless what it
 // waits for has arrived and comes first. Both happen.
 func TestPauseClient(t *testing.T) {

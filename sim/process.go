@@ -74,6 +74,7 @@ type Process struct {
 	committing bool
 	commits    uint64 // in all lives
 	stalled    bool
+	hung       bool   // stalled until it dies
 	stepped    bool   // since state was taken
 	state      uint64 // of disk and stepper, see World.State
 }
@@ -230,6 +231,9 @@ func (p *Process) kill() {
 	p.waiting = p.waiting[:0]
 	p.committing = false
 	p.frozen = nil
+	if p.hung {
+		p.hung, p.stalled = false, false
+	}
 }
 
 // Stop ends the process in good order: every scope on it ends with
@@ -246,6 +250,10 @@ func (p *Process) Stop() {
 // Stall makes the node's disk slow without end: no commit ends before Unstall
 // is called. A commit that has begun already is caught too.
 func (p *Process) Stall() { p.stalled = true }
+
+// Hang is Stall until the process dies, and nothing undoes it before: so what
+// waits for the disk from now on is as good as gone.
+func (p *Process) Hang() { p.stalled, p.hung = true, true }
 
 // Unstall undoes Stall: a commit that is under way ends now.
 func (p *Process) Unstall() {
@@ -270,10 +278,11 @@ func (p *Process) step(from env.Address, m env.Message) {
 	p.stepped = true
 	p.disk.Cut()
 	for _, out := range outs {
-		if out.After > p.disk.durable {
-			p.waiting = append(p.waiting, out)
-		} else {
+		switch {
+		case out.After <= p.disk.durable:
 			p.leave(out)
+		case !p.hung:
+			p.waiting = append(p.waiting, out)
 		}
 	}
 	clear(outs)

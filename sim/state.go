@@ -20,8 +20,9 @@ import (
 // a caller is what it runs and what it has been told since it began, or since
 // it last asked what Memory says, and what it has received and not answered. Of
 // the answers in a conversation the order doesn't count, nor how often one came, as
-// quorums are sets; nor how many copies of a request were sent. A message whose
-// asker waits no more is one without an asker.
+// quorums are sets; nor how many copies of a request were sent; nor those that have
+// only turned the caller to another request, as Memory says. A message whose asker
+// waits no more is one without an asker.
 //
 // It doesn't cover time: clocks, timers and what protocols read from Env.Now;
 // links, and faults that go on. Where journals stand counts only beyond what is
@@ -119,10 +120,19 @@ func (c *caller) asks(req env.Message) {
 // told takes down an answer.
 func (c *caller) told(from quorum.NodeID, answer env.Message) {
 	if m := c.w.cfg.Memory; m != nil {
-		x := mix(fold(foldString(0, string(from)), m.message(answer)))
+		x := m.said(from, answer)
 		if !slices.Contains(c.memory.heard, x) {
 			c.memory.heard = append(c.memory.heard, x)
 		}
+	}
+}
+
+// turned takes down that the caller has redirected its request to who has given an
+// answer, because of that.
+func (c *caller) turned(from quorum.NodeID, answer env.Message) {
+	if m := c.w.cfg.Memory; m != nil && m.turns(answer) {
+		x := m.said(from, answer)
+		c.memory.heard = slices.DeleteFunc(c.memory.heard, func(y uint64) bool { return x == y })
 	}
 }
 
@@ -159,6 +169,7 @@ func (c *caller) learns(what uint64, err error) {
 // contains. It serves one world after another, and is faster for it.
 type Memory struct {
 	forgets func(req env.Message) bool
+	turns   func(answer env.Message) bool
 
 	// known are the hashes of values that never change, by pointer.
 	known map[uintptr]known
@@ -169,14 +180,18 @@ type Memory struct {
 	// durable is the position up to which the journal is durable whose node is
 	// looked at. All before it are the same: nothing waits for them.
 	durable env.Position
+	// hung: nothing more becomes durable there, so all behind is the same as well.
+	hung bool
 	// path are the pointers that lead to the value that is looked at.
 	path []uintptr
 }
 
 // NewMemory returns a Memory. Forgets reports of a request whether whoever asks it
-// has forgotten all that it learned before, but for what the request says.
-func NewMemory(forgets func(req env.Message) bool) *Memory {
-	return &Memory{forgets: forgets, types: make(map[reflect.Type]typeKind)}
+// has forgotten all that it learned before, but for what the request says. Turns
+// reports of an answer whether who redirects its request to the node that gave it
+// goes by that request from then on, and knows nothing else from the answer.
+func NewMemory(forgets func(req env.Message) bool, turns func(answer env.Message) bool) *Memory {
+	return &Memory{forgets: forgets, turns: turns, types: make(map[reflect.Type]typeKind)}
 }
 
 // begin is called for each world.
@@ -299,7 +314,7 @@ func (h *Memory) disk(p *Process) uint64 {
 	if d == nil {
 		return 0
 	}
-	h.durable = d.durable
+	h.durable, h.hung = d.durable, p.hung
 	var all uint64
 	for _, key := range d.keys {
 		r := d.records[key]
@@ -317,14 +332,25 @@ func (h *Memory) disk(p *Process) uint64 {
 	return all
 }
 
-func (h *Memory) position(at env.Position) uint64 { return uint64(max(at, h.durable) - h.durable) }
+func (h *Memory) position(at env.Position) uint64 {
+	beyond := uint64(max(at, h.durable) - h.durable)
+	if h.hung {
+		return min(beyond, 1)
+	}
+	return beyond
+}
+
+// said is the hash of an answer in a conversation.
+func (h *Memory) said(from quorum.NodeID, answer env.Message) uint64 {
+	return mix(fold(foldString(0, string(from)), h.message(answer)))
+}
 
 // message returns the hash of a message, which never changes.
 func (h *Memory) message(m env.Message) uint64 {
 	if x, ok := h.messages[m]; ok {
 		return x
 	}
-	h.durable = 0
+	h.durable, h.hung = 0, false
 	x := h.value(0, reflect.ValueOf(m))
 	h.messages[m] = x
 	return x

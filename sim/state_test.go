@@ -19,7 +19,7 @@ func stateful(t *testing.T, values ...string) *sim.World {
 		Sync:      func(quorum.NodeID) sim.Delay { return sim.Constant(0) },
 		Nearest:   func(_ *sim.Process, nodes []quorum.NodeID) []quorum.NodeID { return nodes },
 		Intercept: func(sim.Transit) sim.Fate { return sim.Hold },
-		Memory:    sim.NewMemory(func(env.Message) bool { return false }),
+		Memory:    sim.NewMemory(func(env.Message) bool { return false }, func(env.Message) bool { return false }),
 	})
 	t.Cleanup(w.Close)
 	c, err := quorum.NewConfiguration(0, []quorum.NodeID{"a", "b", "c"}, quorum.System{})
@@ -119,5 +119,33 @@ func TestStateOfDisks(t *testing.T) {
 	}
 	if durable.State() != stalled.State() {
 		t.Error("that a record became durable later shows")
+	}
+}
+
+// TestStateOfAHungDisk: what can't become durable any more is the same in whatever
+// order it was stored, and so is what waits for that.
+func TestStateOfAHungDisk(t *testing.T) {
+	written := func(stop func(*sim.Process), order ...quorum.NodeID) uint64 {
+		w := stateful(t, "x", "y")
+		for _, client := range order {
+			for _, id := range []quorum.NodeID{"a", "b"} {
+				release(t, w, client, id)
+				release(t, w, id, client)
+			}
+		}
+		stop(w.Process("a"))
+		for _, client := range order {
+			release(t, w, client, "a")
+		}
+		for len(w.Held()) > 0 {
+			w.Discard(0)
+		}
+		return w.State()
+	}
+	if written((*sim.Process).Hang, "p", "q") != written((*sim.Process).Hang, "q", "p") {
+		t.Error("on a disk that hangs the order shows")
+	}
+	if written((*sim.Process).Stall, "p", "q") == written((*sim.Process).Stall, "q", "p") {
+		t.Error("on a disk that may go on the order doesn't show")
 	}
 }

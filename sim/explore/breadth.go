@@ -17,19 +17,31 @@ type breadth struct {
 	o Options
 
 	seen     seen
-	level    level // the states that are to be gone on from
+	level    []*chunk // the states that are to be gone on from
 	workers  []*worker
-	parents  [][]parent // of the states of each level
+	parents  [][][]parent // of the states of each level, by chunk
 	outcomes map[string]bool
 }
 
-// level are states, packed one after the other.
-type level struct {
-	words  []uint32
-	begins []int // where each begins, and where the last ends
+// chunk is a part of the states of a level: what a worker takes at a time. They are
+// packed one after the other.
+type chunk struct {
+	words   []uint32
+	begins  []uint32 // where each begins
+	parents []parent
 }
 
-func (l *level) len() int { return len(l.begins) - 1 }
+// chunkBits says how many states a chunk has at most. A state of a level is named by
+// the number of its chunk, and its place in that in the lowest bits.
+const chunkBits = 8
+
+// state returns where a state is packed.
+func (c *chunk) state(place int) []uint32 {
+	if place+1 == len(c.begins) {
+		return c.words[c.begins[place]:]
+	}
+	return c.words[c.begins[place]:c.begins[place+1]]
+}
 
 // parent is where a state was first come to from: which of the level before, and
 // by what.
@@ -42,8 +54,8 @@ type parent struct {
 type worker struct {
 	actor
 	b       *breadth
-	next    level
-	parents []parent
+	next    []*chunk // that it has found
+	free    []*chunk // that it has done with
 	from, s state
 	found   *found
 	err     error
@@ -53,17 +65,13 @@ type worker struct {
 
 // found is a promise that was broken by a move from a state of the level.
 type found struct {
-	at   int
+	at   uint32
 	move move
 	rule string // if no judge has found it
 }
 
 // search looks at every state of a scope, level by level.
-func search(b *beginning, o Options) (r Report, err error) {
-	c, err := newCast(b)
-	if err != nil {
-		return r, err
-	}
+func search(c *cast, o Options) (r Report, err error) {
 	x := &breadth{cast: c, o: o, outcomes: make(map[string]bool)}
 	for range max(1, o.Workers) {
 		w := &worker{actor: actor{cast: c, known: make(map[lookup]*step), verdicts: make(map[judgment]uint32)}, b: x}
@@ -85,9 +93,9 @@ func search(b *beginning, o Options) (r Report, err error) {
 // run goes from level to level.
 func (x *breadth) run() (r Report, err error) {
 	for {
-		x.collect()
-		r.States += x.level.len()
-		if x.level.len() == 0 {
+		states := x.collect()
+		r.States += states
+		if states == 0 {
 			r.Complete = true
 			break
 		}
@@ -119,28 +127,23 @@ func (x *breadth) run() (r Report, err error) {
 	return r, nil
 }
 
-// collect makes what the workers have found the level to go on from.
-func (x *breadth) collect() {
-	x.level.words, x.level.begins = x.level.words[:0], append(x.level.begins[:0], 0)
-	var parents []parent
+// collect makes what the workers have found the level to go on from, and returns how
+// many states that has.
+func (x *breadth) collect() (states int) {
+	x.level = x.level[:0]
 	for _, w := range x.workers {
-		for i := range w.next.begins {
-			from, to := w.next.begins[i], len(w.next.words)
-			if i+1 < len(w.next.begins) {
-				to = w.next.begins[i+1]
-			}
-			x.level.words = append(x.level.words, w.next.words[from:to]...)
-			x.level.begins = append(x.level.begins, len(x.level.words))
-		}
-		parents = append(parents, w.parents...)
-		w.next.words, w.next.begins, w.parents = w.next.words[:0], w.next.begins[:0], w.parents[:0]
+		x.level = append(x.level, w.next...)
+		w.next = w.next[:0]
 		w.refresh()
 	}
+	parents := make([][]parent, len(x.level))
+	for i, c := range x.level {
+		parents[i] = slices.Clone(c.parents)
+		states += len(c.parents)
+	}
 	x.parents = append(x.parents, parents)
+	return states
 }
-
-// share is how many states a worker takes at a time.
-const share = 256
 
 // expand makes every move from every state of the level.
 func (x *breadth) expand() (f *found, stopped bool, err error) {
@@ -150,13 +153,11 @@ func (x *breadth) expand() (f *found, stopped bool, err error) {
 	for _, w := range x.workers {
 		all.Go(func() {
 			for !stop.Load() {
-				from := int(next.Add(share)) - share
-				if from >= x.level.len() {
+				number := int(next.Add(1)) - 1
+				if number >= len(x.level) {
 					return
 				}
-				for at := from; at < min(from+share, x.level.len()); at++ {
-					w.goOn(at)
-				}
+				w.goOnFrom(number)
 				if x.o.Stop != nil && w == x.workers[0] && x.o.Stop() {
 					stopped = true
 					stop.Store(true)
@@ -179,10 +180,32 @@ func (x *breadth) expand() (f *found, stopped bool, err error) {
 	return f, stopped, nil
 }
 
-// goOn makes every move from one state of the level.
-func (w *worker) goOn(at int) {
-	l := &w.b.level
-	w.from.unpack(l.words[l.begins[at]:l.begins[at+1]], len(w.roles))
+// goOnFrom makes every move from the states of a chunk of the level.
+func (w *worker) goOnFrom(number int) {
+	c := w.b.level[number]
+	for place := range c.begins {
+		w.from.unpack(c.state(place), len(w.roles))
+		w.goOn(uint32(number<<chunkBits | place))
+	}
+	w.free = append(w.free, c)
+}
+
+// room returns the chunk into which the next state goes.
+func (w *worker) room() *chunk {
+	if last := len(w.next) - 1; last >= 0 && len(w.next[last].begins) < 1<<chunkBits {
+		return w.next[last]
+	}
+	c := &chunk{}
+	if last := len(w.free) - 1; last >= 0 {
+		c, w.free = w.free[last], w.free[:last]
+		c.words, c.begins, c.parents = c.words[:0], c.begins[:0], c.parents[:0]
+	}
+	w.next = append(w.next, c)
+	return c
+}
+
+// goOn makes every move from one state of the level, which has been unpacked.
+func (w *worker) goOn(at uint32) {
 	moves := w.possible(&w.from)
 	if len(moves) == 0 {
 		w.ends++
@@ -206,7 +229,7 @@ func (w *worker) goOn(at int) {
 		if w.err == nil && !w.b.o.Plain {
 			w.err = w.tidy(&w.s)
 		}
-		w.add(&w.s, parent{uint32(at), m})
+		w.add(&w.s, parent{at, m})
 		moves = w.variants(&w.from, m, moves)
 	}
 	w.moves = moves
@@ -214,25 +237,24 @@ func (w *worker) goOn(at int) {
 
 // add notes a state that was come to, unless it was seen.
 func (w *worker) add(s *state, from parent) {
-	begins := len(w.next.words)
-	w.next.words = s.pack(w.next.words, len(w.roles))
 	left := budget{s.crashes, s.lost}
 	h := s.hash(len(w.roles))
 	if w.b.o.Plain {
 		h = uint64(hash(h).add(uint64(left.crashes)).add(uint64(left.lost)))
 	}
 	if !w.b.seen.add(h, left) {
-		w.next.words = w.next.words[:begins]
 		return
 	}
-	w.next.begins = append(w.next.begins, begins)
-	w.parents = append(w.parents, from)
+	c := w.room()
+	c.begins = append(c.begins, uint32(len(c.words)))
+	c.words = s.pack(c.words, len(w.roles))
+	c.parents = append(c.parents, from)
 }
 
 // confirm makes the moves to what was found in a whole world, and returns what is
 // wrong with it.
 func (x *breadth) confirm(f *found) (*Violation, error) {
-	world, p, err := x.whole(len(x.parents)-1, uint32(f.at), f.move)
+	world, p, err := x.whole(len(x.parents)-1, f.at, f.move)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +274,7 @@ func (x *breadth) confirm(f *found) (*Violation, error) {
 // some moves more, and the path to there.
 func (x *breadth) whole(level int, at uint32, more ...move) (world *world, p path, err error) {
 	for ; level > 0; level-- {
-		from := x.parents[level][at]
+		from := x.parents[level][at>>chunkBits][at&(1<<chunkBits-1)]
 		more = append([]move{from.move}, more...)
 		at = from.at
 	}

@@ -214,7 +214,7 @@ func (c *cast) happen(x *stage, in input) {
 	case falls:
 		x.die(x.alone)
 	case stalls:
-		x.alone.Stall()
+		x.hang(x.alone)
 	case waits:
 		x.w.RunFor(pauses[in.by])
 	}

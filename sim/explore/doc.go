@@ -34,13 +34,16 @@
 //
 // The search is breadth first, so that a path to a broken promise is as short as
 // there are any. What was found is made again in a whole world before it is
-// reported. Options.Whole explores whole worlds only; a test compares the two.
+// reported. A test explores small scopes in whole worlds only, and compares the two.
 //
 // # What is left out, and why that loses nothing
 //
 //   - Commits end at once. One that takes its time only keeps back messages, as
 //     the network does; unless the node dies meanwhile. So a disk hangs from some
 //     move on only if it will die with that (hangs).
+//   - Of a node whose disk hangs it doesn't count in which order it has stored what will
+//     be lost, nor what it would say if that became durable: it dies before
+//     (sim.Process.Hang).
 //   - An answer arrives at once, or is lost. That it comes later is the same to
 //     who asks, whose phase counts the same answers, ends sooner, and can do
 //     nothing with that before a move lets it; unless it has ended by then, and

@@ -36,6 +36,7 @@ var complete = []struct {
 	{"one", 1, 1},
 	{"leave", 1, 1},
 	{"chain", 1, 0},
+	{"get-all", 0, 0},
 }
 
 // TestNothingIsBroken explores small scopes to the end.
@@ -65,7 +66,11 @@ func TestPartsAndWhole(t *testing.T) {
 		{"chain", 0, 0},
 	} {
 		s := scope(t, c.name, c.crashes, c.lost)
-		parts, whole := mustExplore(t, s, explore.Options{Plain: true}), mustExplore(t, s, explore.Options{Whole: true})
+		parts := mustExplore(t, s, explore.Options{Plain: true})
+		whole, err := explore.ExploreWhole(s)
+		if err != nil {
+			t.Fatal(err)
+		}
 		parts.Local, parts.Depth, whole.Depth = 0, 0, 0
 		if !reflect.DeepEqual(parts, whole) {
 			t.Errorf("%s: in parts %+v; as a whole %+v", c.name, parts, whole)

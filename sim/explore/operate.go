@@ -41,6 +41,15 @@ func (x *stage) die(p *sim.Process) {
 	}
 }
 
+// hang keeps a node's disk from ending any commit until the node dies.
+func (b *beginning) hang(p *sim.Process) {
+	if b.plain {
+		p.Stall()
+		return
+	}
+	p.Hang()
+}
+
 func (x *stage) operate(i int, e env.Env) error {
 	o := &x.operations[i]
 	var found abd.Record

@@ -16,11 +16,9 @@ type Options struct {
 	// violations is found that lie equally deep isn't said.
 	Workers int
 	// Plain: no state is left out because what can happen there can happen in
-	// another one, too. It takes longer, and finds the same.
+	// another one, too, or taken for another one because what they differ in is of no
+	// use any more. It takes longer, and finds the same.
 	Plain bool
-	// Whole: worlds are run as a whole, and not process by process. It takes a
-	// thousand times as long, and finds the same.
-	Whole bool
 }
 
 // Report is what an exploration has found.
@@ -30,8 +28,7 @@ type Report struct {
 	States, Moves int
 	// Local is in how many states single processes were seen.
 	Local int
-	// Depth is the most moves from the beginning that a state needs; of whole
-	// worlds, the most that were made.
+	// Depth is the most moves from the beginning that a state needs.
 	Depth int
 	// Ends are how many states had no move.
 	Ends int
@@ -57,14 +54,15 @@ func Explore(scope Scope, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	b, err := newBeginning(&scope, rules)
+	b, err := newBeginning(&scope, rules, o.Plain)
 	if err != nil {
 		return Report{}, err
 	}
-	if o.Whole {
-		return exploreWhole(b, o)
+	c, err := newCast(b)
+	if err != nil {
+		return Report{}, err
 	}
-	return search(b, o)
+	return search(c, o)
 }
 
 // Replay makes the moves of a path from a scope's beginning, and returns what
@@ -78,7 +76,7 @@ func Replay(scope Scope, rules []string, text string) (lines []string, v *Violat
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := newBeginning(&scope, mutants)
+	b, err := newBeginning(&scope, mutants, false)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -29,7 +29,7 @@ func (s *seen) add(h uint64, b budget) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for {
-		if 2*x.count >= len(x.slots) {
+		if 4*x.count >= 3*len(x.slots) {
 			x.grow()
 		}
 		i := x.slot(h)

@@ -75,18 +75,22 @@ type beginning struct {
 	parts  parts
 	rules  scenario.Mutants
 	memory *sim.Memory
+	plain  bool
 	// disks are those of the nodes, when what was decided was told. Nil: that is
 	// yet to be done.
 	disks []*sim.Disk
 }
 
 // newBeginning plays what comes before the first move.
-func newBeginning(scope *Scope, rules scenario.Mutants) (*beginning, error) {
+func newBeginning(scope *Scope, rules scenario.Mutants, plain bool) (*beginning, error) {
 	p, err := scope.parts()
 	if err != nil {
 		return nil, err
 	}
-	b := &beginning{scope: scope, parts: p, rules: rules, memory: sim.NewMemory(forgets)}
+	b := &beginning{scope: scope, parts: p, rules: rules, plain: plain, memory: sim.NewMemory(forgets, turns)}
+	if plain {
+		b.memory = sim.NewMemory(forgets, func(env.Message) bool { return false })
+	}
 	x := b.stage(everybody)
 	defer x.w.Close()
 	if err := x.enter(); err != nil {
@@ -282,6 +286,20 @@ func forgets(m env.Message) bool {
 		return m.AnswerBytes() == 0
 	}
 	return rambo.IsOwn(m)
+}
+
+// turns is true of the answers to who merges that make it ask the node something
+// else, and are of no use beyond: a node that knows too little is told, one that has
+// been told is asked again, and one that has other records is asked for them. Who was
+// told is seen by how often it was asked.
+func turns(m env.Message) bool {
+	switch m := m.(type) {
+	case *env.Refused:
+		return m.Reason == env.ReasonBehind
+	case *rambo.Gossiped, *repair.Summary:
+		return true
+	}
+	return false
 }
 
 // fate holds requests, and lets answers pass, or lose them.

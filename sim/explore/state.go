@@ -192,9 +192,8 @@ func (a *actor) silence(s *state, who uint8, caller uint64) {
 
 // settle lets all be heard that is said, and what may begin begin.
 func (a *actor) settle(s *state, losing bool) error {
-	for len(a.said) > 0 {
-		x := a.said[0]
-		a.said = a.said[1:]
+	for at := 0; at < len(a.said); at++ {
+		x := a.said[at]
 		i := slices.IndexFunc(s.owed, func(id uint32) bool {
 			l := &a.letters[id]
 			return l.from == x.to && l.to == x.input.by && l.letterKey.asker == x.asker
@@ -208,6 +207,7 @@ func (a *actor) settle(s *state, losing bool) error {
 			return err
 		}
 	}
+	a.said = a.said[:0]
 	return a.start(s)
 }
 

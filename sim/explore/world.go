@@ -153,7 +153,7 @@ func (x *world) deliver(m move) {
 		// It must die: a disk that only takes its time is like a network that does.
 		x.crashes--
 		x.hanging = x.w.Processes()[m.by]
-		x.hanging.Stall()
+		x.hang(x.hanging)
 		x.sayf("from now on the disk of %s hangs", x.hanging.ID())
 	}
 	x.begun(x.w.Held()[m.at].From)
@@ -194,22 +194,17 @@ func (x *world) settle() {
 	x.tell = tell
 }
 
-// state returns a hash of all that what follows, and what is found wrong with
-// it, depends on.
-func (x *world) state() uint64 {
-	beside := []uint64{uint64(x.crashes), uint64(x.lost), 0, x.judge.state()}
-	if x.hanging != nil {
-		beside[2] = bit(x.hanging)
+// worldAfter returns a world that has made some moves.
+func (b *beginning) worldAfter(p path, tell func(string)) (*world, error) {
+	x, err := b.world(tell)
+	if err != nil {
+		return nil, err
 	}
-	for i := range x.operations {
-		o, s := &x.operations[i], uint64(0)
-		if o.scope != nil {
-			s |= 1
+	for _, m := range p {
+		if err := x.do(m); err != nil {
+			x.w.Close()
+			return nil, err
 		}
-		if o.ended {
-			s |= 2
-		}
-		beside = append(beside, s)
 	}
-	return x.w.State(beside...)
+	return x, nil
 }

@@ -3,15 +3,21 @@ package explore
 import (
 	"maps"
 	"slices"
+
+	"atoll/sim/scenario"
 )
 
-// exploreWhole is what Explore is, made of whole worlds: the same states, a
-// thousand times as slowly. It is there to be compared with.
+// ExploreWhole is what Explore is with Options.Plain, made of whole worlds: the same
+// states, a thousand times as slowly. It is there to be compared with.
 //
 // A world can't be copied, for its callers can't be. So there is one, which goes
 // on from where it stands as long as it can, and begins anew and is brought back
 // by the same moves where it can't.
-func exploreWhole(b *beginning, o Options) (r Report, err error) {
+func ExploreWhole(scope Scope) (r Report, err error) {
+	b, err := newBeginning(&scope, scenario.Mutants{}, true)
+	if err != nil {
+		return r, err
+	}
 	x, err := b.world(nil)
 	if err != nil {
 		return r, err
@@ -37,9 +43,6 @@ func exploreWhole(b *beginning, o Options) (r Report, err error) {
 		if len(left[last]) == 0 {
 			left, done = left[:last], done[:max(0, last-1)]
 			continue
-		}
-		if o.Stop != nil && o.Stop() {
-			return r, nil
 		}
 		m := left[last][0]
 		left[last] = left[last][1:]
@@ -71,17 +74,22 @@ func exploreWhole(b *beginning, o Options) (r Report, err error) {
 	return r, nil
 }
 
-// worldAfter returns a world that has made some moves.
-func (b *beginning) worldAfter(p path, tell func(string)) (*world, error) {
-	x, err := b.world(tell)
-	if err != nil {
-		return nil, err
+// state returns a hash of all that what follows, and what is found wrong with
+// it, depends on.
+func (x *world) state() uint64 {
+	beside := []uint64{uint64(x.crashes), uint64(x.lost), 0, x.judge.state()}
+	if x.hanging != nil {
+		beside[2] = bit(x.hanging)
 	}
-	for _, m := range p {
-		if err := x.do(m); err != nil {
-			x.w.Close()
-			return nil, err
+	for i := range x.operations {
+		o, s := &x.operations[i], uint64(0)
+		if o.scope != nil {
+			s |= 1
 		}
+		if o.ended {
+			s |= 2
+		}
+		beside = append(beside, s)
 	}
-	return x, nil
+	return x.w.State(beside...)
 }
