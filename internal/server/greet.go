@@ -214,7 +214,7 @@ func (s *Server) find(ctx context.Context, endpoint string) {
 				_, err = env.AskOne[*rambo.Gossiped](e, s.folder.ID, &rambo.Gossip{Knowledge: g.Knowledge})
 			}
 		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil { // who has found it elsewhere looks no further
 			s.log.Info("the cluster isn't found at an address of the ticket, trying on", "address", endpoint, "err", err)
 		}
 		pause := time.NewTimer(joinRedial)

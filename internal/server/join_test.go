@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,6 +107,33 @@ func TestJoin(t *testing.T) {
 	d.stop(s)
 	if s = d.start(d.config()); !s.Joined() {
 		t.Error("after a restart it isn't known")
+	}
+}
+
+// TestAJoinThatIsDoneSaysNothingElse: the search at the ticket's other addresses ends
+// with the join, and that isn't a failure that the log tells of.
+func TestAJoinThatIsDoneSaysNothingElse(t *testing.T) {
+	t.Parallel()
+	a := newNode(t, identity.Spec{})
+	a.start(a.config())
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	ticket := a.ticket("b", a)
+	ticket.Endpoints = []string{a.address, silent.LocalAddr().String()}
+	b := a.accept(ticket)
+	var book logtest.Book
+	cfg := b.config()
+	cfg.Log = book.Log(slog.LevelInfo)
+	s := b.start(cfg)
+	if err := b.join(s); err != nil {
+		t.Fatal(err)
+	}
+	b.stop(s)
+	if book.Contains("isn't found") || !book.Contains("joined") {
+		t.Errorf("the log:\n%s", book.String())
 	}
 }
 
