@@ -15,7 +15,7 @@ type collection struct {
 	skip    bool // leaves out records of which the value is damaged
 
 	records Records
-	taken   int // those that were left out included
+	taken   int // those that were left out included: reading one costs as much
 	size    int // of keys and values
 	last    []byte
 	copies  copies

@@ -387,6 +387,46 @@ func TestWalksGoOn(t *testing.T) {
 	}
 }
 
+// However many records a node has, one answer costs it no more than the limits say:
+// what it looks at and needn't give counts, and what it leaves out because it can't
+// be read. The answer says where to go on.
+func TestAnAnswerCostsSoMuch(t *testing.T) {
+	m := newMemory()
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(msg env.Message) env.Message {
+		t.Helper()
+		out, err := r.Step(env.Address{Node: "p"}, msg, nil)
+		if err != nil || len(out) != 1 {
+			t.Fatal(out, err)
+		}
+		return out[0].Message
+	}
+	var known []abd.Item
+	for i := range maxExamined + 2 {
+		key := abd.Key(fmt.Sprintf("%06d", i))
+		m.records[key] = record(1)
+		known = append(known, abd.Item{Key: key, Tag: record(1).Tag})
+	}
+	if got := ask(&Summarize{Keys: 2 * maxExamined}).(*Summary); got.Keys != maxExamined+1 {
+		t.Errorf("a summary is of %d keys", got.Keys)
+	}
+	if got := ask(&Offer{Items: known}).(*Missing); len(got.Entries) > 0 || !got.More || got.Last != known[maxExamined-1].Key {
+		t.Errorf("to one that has all: %d records, more %v behind %q", len(got.Entries), got.More, got.Last)
+	}
+	if got := ask(&Offer{Range: Range{After: known[maxExamined-1].Key}, Items: known[maxExamined:]}).(*Missing); got.More {
+		t.Errorf("the rest: %+v", got)
+	}
+	for i := range 3 {
+		m.damaged[known[i].Key] = true
+	}
+	if got := ask(&Offer{Limit: 2}).(*Missing); len(got.Entries) > 0 || !got.More || got.Last != known[1].Key {
+		t.Errorf("two records, which are damaged: %d records, more %v behind %q", len(got.Entries), got.More, got.Last)
+	}
+}
+
 // Answers wait for whatever they show: the records, and that there are no others.
 func TestAnswersWaitForWhatTheyShow(t *testing.T) {
 	for _, c := range []struct{ load, scan, want env.Position }{{7, 5, 7}, {5, 7, 7}} {
