@@ -380,3 +380,25 @@ func folderOf(t *testing.T, dir string) map[string]string {
 	}
 	return files
 }
+
+// What the journal holds at a start counts towards the next apply, also what was
+// written over there: a node that is killed again and again would have a journal that
+// grows by as much each time.
+func TestAStartCountsWhatTheJournalHas(t *testing.T) {
+	cfg := small(t)
+	cfg.openFile = new(disk).open
+	cfg.TableBytes = 1 << 20 // the table alone is far from full
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	for n := 1; s.pressure() < 0.75; n++ {
+		mustStore(t, s, "k", testRecord(n, string(make([]byte, 200))))
+		mustCommit(t, s)
+	}
+	want := s.pressure()
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if got := s.pressure(); got < 0.9*want || got > 1.1*want {
+		t.Errorf("after a start the pressure is %.2f, and was %.2f before", got, want)
+	}
+	mustClose(t, s)
+}
