@@ -184,6 +184,52 @@ func TestWhoStaysBehind(t *testing.T) {
 	}
 }
 
+// deaf is a node that answers whoever asks for what it has with a summary.
+type deaf struct {
+	*replica.Node
+	asked *int
+}
+
+func (n deaf) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	if _, ok := m.(*repair.Offer); ok {
+		*n.asked++
+		return append(out, env.Out{To: from, Message: &repair.Summary{}}), nil
+	}
+	return n.Node.Step(from, m, out)
+}
+
+// TestASummaryThatNobodyAskedFor: a node comes back that lacks a few records, and asks
+// others for what they have. One of them answers with a summary. It isn't asked over
+// and over, nor does it count.
+func TestASummaryThatNobodyAskedFor(t *testing.T) {
+	asked := 0
+	x := newExchangeWith(t, rambo.Pace{Patience: time.Hour}, func(id quorum.NodeID, n *replica.Node) sim.Stepper {
+		if id == "b" {
+			return deaf{n, &asked}
+		}
+		return n
+	})
+	x.fill(20)
+	x.decide("a", "b", "d")
+	x.RunFor(time.Second)
+	if got := x.installed(); got != 1 {
+		t.Fatalf("configuration %d is installed, want 1", got)
+	}
+	x.fill(3)
+	x.nodes[3].Pause()
+	asked = 0
+	x.decide("a", "b", "c")
+	x.RunFor(5 * time.Second)
+	if merged := x.progress("c").Index == 2; merged || asked == 0 || asked > 50 {
+		t.Errorf("while nobody else can say what it has, c has merged: %t; b was asked %d times in 5 s, want a few", merged, asked)
+	}
+	x.nodes[3].Resume()
+	x.RunFor(time.Second)
+	if got := x.installed(); got != 2 {
+		t.Errorf("in the end configuration %d is installed, want 2", got)
+	}
+}
+
 // progress returns how far a node has come with merging.
 func (x *exchange) progress(node quorum.NodeID) (p rambo.Progress) {
 	x.t.Helper()

@@ -97,7 +97,10 @@ func (g *gathering) rest(e env.Env) error {
 		err := g.ask(e, first, spare, req, func(c env.Conversation, from quorum.NodeID, answer env.Message) bool {
 			switch answer := answer.(type) {
 			case *repair.Summary:
-				if answer.Keys != want.Keys || answer.Hash != want.Hash {
+				switch {
+				case want == nil:
+					return false // it was asked for what it has
+				case answer.Keys != want.Keys || answer.Hash != want.Hash:
 					c.Redirect(from, g.offer(e))
 					return false
 				}
@@ -115,16 +118,16 @@ func (g *gathering) rest(e env.Env) error {
 	return nil
 }
 
-// second is what those are asked that aren't asked first, and the hash by which they
-// show that the node has all that they have. It is the hash that they are asked for,
-// but for a node to which the first has given a few: writes go on, so others will
-// have something beside, too.
-func (g *gathering) second(e env.Env) (req env.Message, want repair.Summary) {
+// second is what those are asked that aren't asked first: for the summary by which they
+// show that the node has all that they have, want. If the first has given a few records
+// to a node that had more, writes go on, so others will have something beside, too:
+// they are asked for that at once, and want is nil.
+func (g *gathering) second(e env.Env) (req env.Message, want *repair.Summary) {
 	if n := len(g.page.entries); n > 0 && n < len(g.items)/2 {
-		return g.offer(e), repair.Summary{Keys: -1} // none is right
+		return g.offer(e), nil
 	}
 	items := with(g.items, g.page.entries)
-	want = repair.Summary{Keys: len(items), Hash: repair.HashOf(items, g.page.votes...)}
+	want = &repair.Summary{Keys: len(items), Hash: repair.HashOf(items, g.page.votes...)}
 	return &repair.Summarize{Range: g.in, Keys: want.Keys, Terms: g.terms()}, want
 }
 

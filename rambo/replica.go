@@ -361,8 +361,8 @@ func (r *Replica) take(m *take) (env.Message, env.Position, error) {
 	}
 	next.Keys += stored
 	next.Bytes += bytes
-	if stored == 0 && len(m.Votes) == 0 && !next.Done {
-		r.merged = next // who forgets it compares the page again
+	if stored == 0 && !next.Done {
+		r.merged = next // who forgets it asks for the page again, and for its votes
 		return &taken{}, 0, nil
 	}
 	if err := r.noteMerged(next); err != nil {
