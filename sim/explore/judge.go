@@ -86,7 +86,7 @@ func (j *judge) take(e event) {
 		}
 		j.durable[e.by] = e.tag
 	case learns:
-		j.watch.Begins(e.by, e.known)
+		j.watch.Learns(e.by, e.known)
 	case asked:
 		j.watch.Asks(e.in, e.message)
 	case answers:

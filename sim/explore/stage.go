@@ -49,16 +49,10 @@ type stage struct {
 
 // node is one of a stage's nodes.
 type node struct {
-	p       *sim.Process
-	place   int
-	durable tags.Tag
-	stored  []learning
-}
-
-// learning is a config map that a node has stored.
-type learning struct {
-	at env.Position
-	m  *quorum.Map
+	p     *sim.Process
+	place int
+	// journal has the tags that are stored of the register.
+	journal succession.Journal[tags.Tag]
 }
 
 // operation is one of the scope's, on a stage.
@@ -200,9 +194,8 @@ func (x *stage) boot(n *node, p *sim.Process) (sim.Stepper, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.stored = nil
-	n.durable = p.Disk().Durable(theKey).Tag
-	x.happens(event{what: holds, by: n.place, tag: n.durable})
+	n.journal.Lose()
+	x.happens(event{what: holds, by: n.place, tag: p.Disk().Durable(theKey).Tag})
 	if m != nil {
 		x.happens(event{what: learns, by: n.place, known: m})
 	}
@@ -251,23 +244,23 @@ type disk interface{ replica.Store }
 // Store implements abd.View.
 func (s *store) Store(key abd.Key, r abd.Record) (env.Position, error) {
 	s.x.wrote |= bit(s.n.p)
-	return s.disk.Store(key, r)
+	at, err := s.disk.Store(key, r)
+	if err == nil && key == theKey {
+		s.n.journal.Record(at, r.Tag)
+	}
+	return at, err
 }
 
 // SetCell implements replica.Store.
 func (s *store) SetCell(name string, value []byte) (env.Position, error) {
 	s.x.wrote |= bit(s.n.p)
 	at, err := s.disk.SetCell(name, value)
-	if err != nil {
-		return at, err
+	if err == nil {
+		if err := s.n.journal.Cell(at, name, value); err != nil {
+			s.x.violate("config-map", fmt.Sprintf("%s: %v", s.n.p.ID(), err))
+		}
 	}
-	switch m, err := succession.MapIn(name, value); {
-	case err != nil:
-		s.x.violate("config-map", fmt.Sprintf("%s stores a config map that makes no sense: %v", s.n.p.ID(), err))
-	case m != nil:
-		s.n.stored = append(s.n.stored, learning{at, m})
-	}
-	return at, nil
+	return at, err
 }
 
 func bit(p *sim.Process) uint64 { return 1 << p.Index() }
@@ -373,13 +366,10 @@ func (x *stage) observe(o sim.Observation) {
 
 // synced is called when a commit of a node has ended.
 func (x *stage) synced(n *node) {
-	n.durable = n.p.Disk().Durable(theKey).Tag
-	x.happens(event{what: holds, by: n.place, tag: n.durable})
-	_, at := n.p.Disk().Positions()
-	for len(n.stored) > 0 && n.stored[0].at <= at {
-		x.happens(event{what: learns, by: n.place, known: n.stored[0].m})
-		n.stored = n.stored[1:]
-	}
+	_, durable := n.p.Disk().Positions()
+	n.journal.Durable(durable,
+		func(t tags.Tag) { x.happens(event{what: holds, by: n.place, tag: t}) },
+		func(m *quorum.Map) { x.happens(event{what: learns, by: n.place, known: m}) })
 }
 
 // violate tells that a promise is broken, whatever others do.

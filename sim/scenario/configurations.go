@@ -43,7 +43,9 @@ func (c *cluster) begin() error {
 func (s *watched) SetCell(name string, value []byte) (env.Position, error) {
 	at, err := s.disk.SetCell(name, value)
 	if err == nil && s.n.c.changing {
-		s.n.c.succession.Cell(s.n.place, name, value, at)
+		if err := s.n.journal.Cell(at, name, value); err != nil {
+			s.n.c.r.violate("config-map", nil, "%s: %v", s.n.p.ID(), err)
+		}
 	}
 	return at, err
 }

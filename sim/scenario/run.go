@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"atoll/abd"
-	"atoll/env"
 	"atoll/quorum"
 	"atoll/sim"
 	"atoll/sim/history"
@@ -120,12 +119,12 @@ type node struct {
 	place int
 	x     *process
 	p     *sim.Process
-	queue []stored // that aren't durable yet
+	// journal is what the checks are told when it is durable.
+	journal succession.Journal[stored]
 }
 
 // stored is a record that a node has stored.
 type stored struct {
-	at       env.Position
 	register *register
 	tag      tags.Tag
 	healed   bool // in the place of a damaged one

@@ -78,7 +78,7 @@ func (s *watched) Store(key abd.Key, rec abd.Record) (env.Position, error) {
 func (s *watched) Heal(key abd.Key, rec abd.Record) (env.Position, error) {
 	at, err := s.disk.Heal(key, rec)
 	if g := s.n.c.register(key); err == nil && g != nil && s.n.c.r.traits.Tags {
-		s.n.queue = append(s.n.queue, stored{at, g, rec.Tag, true})
+		s.n.journal.Record(at, stored{g, rec.Tag, true})
 	}
 	return at, err
 }
@@ -108,7 +108,7 @@ func (n *node) stored(key abd.Key, rec abd.Record, at env.Position) {
 		return
 	}
 	if r.traits.Tags {
-		n.queue = append(n.queue, stored{at, g, rec.Tag, false})
+		n.journal.Record(at, stored{g, rec.Tag, false})
 	}
 	number := r.numberOf(g, rec)
 	if number < 0 {
@@ -142,22 +142,10 @@ func (r *run) numberOf(g *register, rec abd.Record) int {
 	return -1
 }
 
-// synced is called when a commit of the node has ended. What it has made durable
-// is told in the order in which it was stored: a record behind a config map was
-// acknowledged with word of that, and isn't part of a page that was given before.
+// synced is called when a commit of the node has ended.
 func (n *node) synced() {
 	_, durable := n.p.Disk().Positions()
-	i := 0
-	for ; i < len(n.queue) && n.queue[i].at <= durable; i++ {
-		if n.c.changing {
-			n.c.succession.Durable(n.place, n.queue[i].at-1)
-		}
-		n.nowDurable(n.queue[i])
-	}
-	n.queue = append(n.queue[:0], n.queue[i:]...)
-	if n.c.changing {
-		n.c.succession.Durable(n.place, durable)
-	}
+	n.journal.Durable(durable, n.nowDurable, func(m *quorum.Map) { n.c.succession.Learns(n.place, m) })
 }
 
 func (n *node) nowDurable(s stored) {
@@ -173,7 +161,7 @@ func (n *node) nowDurable(s stored) {
 // have become durable by its death.
 func (n *node) survived() {
 	n.synced()
-	n.queue = n.queue[:0]
+	n.journal.Lose()
 	r := n.c.r
 	if n.c.changing {
 		n.c.succession.Restarted(n.place, n.p.Disk())

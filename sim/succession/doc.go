@@ -1,9 +1,9 @@
 // Package succession checks that the configurations of a cluster follow each
 // other as they should, and that nothing is lost from one to the next.
 //
-// A [Watch] is told what nodes store about configurations, and when that is
-// durable; what they durably hold of registers it asks. So it goes by what is on
-// disks, and believes nobody. It holds that against the rules R4 of
+// A [Watch] is told what nodes durably know of configurations; what they durably hold
+// of registers it asks. A [Journal] says in which order both become durable. So it goes
+// by what is on disks, and believes nobody. It holds that against the rules R4 of
 // docs/PROTOCOLS.md:
 //
 //	config-map          a node's config map makes sense: its configurations follow

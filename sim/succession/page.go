@@ -35,7 +35,7 @@ func (w *Watch) Answers(in Asked, node int, m env.Message) {
 	default:
 		return
 	}
-	known := w.nodes[node].known
+	known := w.durably[node]
 	if k, ok := w.knows[in]; ok && known.Horizon().Next <= k {
 		w.broken("fence-before-merge", None, "%s gives a page for configuration %d, and durably knows %v", w.cfg.Nodes[node], k, known)
 	}

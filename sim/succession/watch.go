@@ -36,7 +36,8 @@ const None = -1
 type Watch struct {
 	cfg    Config
 	places map[quorum.NodeID]int
-	nodes  []node
+	// durably is what each node durably knows, nil if nothing.
+	durably []*quorum.Map
 	// known is what somebody knows who knows all that nodes durably know.
 	known *quorum.Map
 	// decided are those that somebody has ever known, by index.
@@ -50,25 +51,13 @@ type Watch struct {
 	installed int
 }
 
-// node is what is known of a node.
-type node struct {
-	known  *quorum.Map // durably
-	stored []learning
-}
-
-// learning is a config map that a node has stored.
-type learning struct {
-	at env.Position
-	m  *quorum.Map
-}
-
 // New returns a Watch over a cluster whose first configuration is known.
 func New(cfg Config) (*Watch, error) {
 	m, err := quorum.NewMap(cfg.First)
 	if err != nil {
 		return nil, err
 	}
-	w := &Watch{cfg: cfg, places: make(map[quorum.NodeID]int), nodes: make([]node, len(cfg.Nodes)), known: m,
+	w := &Watch{cfg: cfg, places: make(map[quorum.NodeID]int), durably: make([]*quorum.Map, len(cfg.Nodes)), known: m,
 		knows: make(map[Asked]quorum.ConfigIndex)}
 	for place, id := range cfg.Nodes {
 		w.places[id] = place
@@ -81,10 +70,7 @@ func New(cfg Config) (*Watch, error) {
 func (w *Watch) Clone(holds func(node, register int) tags.Tag, broken func(rule string, register int, text string)) *Watch {
 	c := *w
 	c.cfg.Holds, c.cfg.Broken = holds, broken
-	c.nodes = slices.Clone(w.nodes)
-	for i := range c.nodes {
-		c.nodes[i].stored = slices.Clone(c.nodes[i].stored)
-	}
+	c.durably = slices.Clone(w.durably)
 	c.decided = slices.Clone(w.decided)
 	c.fenced = slices.Clone(w.fenced)
 	for k := range c.fenced {
@@ -98,74 +84,29 @@ func (w *Watch) Clone(holds func(node, register int) tags.Tag, broken func(rule 
 func (w *Watch) Known() *quorum.Map { return w.known }
 
 // KnownBy returns what a node durably knows, nil if nothing.
-func (w *Watch) KnownBy(node int) *quorum.Map { return w.nodes[node].known }
+func (w *Watch) KnownBy(node int) *quorum.Map { return w.durably[node] }
 
 // Installed returns how many configurations have taken over from another one.
 func (w *Watch) Installed() int { return w.installed }
 
-// Begins is told what a node durably knows from the beginning on.
-func (w *Watch) Begins(node int, m *quorum.Map) {
-	if m != nil {
-		w.learned(node, m)
-	}
-}
-
-// Cell is told that a node has stored a cell, up to a position in its journal.
-func (w *Watch) Cell(node int, name string, value []byte, at env.Position) {
-	switch m, err := MapIn(name, value); {
-	case err != nil:
-		w.broken("config-map", None, "%s stores a config map that makes no sense: %v", w.cfg.Nodes[node], err)
-	case m != nil:
-		w.nodes[node].stored = append(w.nodes[node].stored, learning{at, m})
-	}
-}
-
-// MapIn returns the config map that a cell holds, nil if it is another one. Errors:
-// those of rambo.MapOf.
-func MapIn(name string, value []byte) (*quorum.Map, error) { return rambo.MapOf(one{name, value}) }
-
-// one shows a single cell.
-type one struct {
-	name  string
-	value []byte
-}
-
-func (o one) Cell(name string) ([]byte, env.Position) {
-	if name == o.name {
-		return o.value, 0
-	}
-	return nil, 0
-}
-
-// Durable is told that a node's journal is durable up to a position. What the node
-// holds of registers, up to there and no further, Holds must show by then.
-func (w *Watch) Durable(node int, position env.Position) {
-	n := &w.nodes[node]
-	i := 0
-	for ; i < len(n.stored) && n.stored[i].at <= position; i++ {
-		w.learned(node, n.stored[i].m)
-	}
-	n.stored = append(n.stored[:0], n.stored[i:]...)
-}
-
-// Restarted is told that a node comes up, with what is on its disk, when Durable
-// was told how far that goes.
+// Restarted is told that a node comes up, with what is on its disk, when Learns was
+// told of all that is.
 func (w *Watch) Restarted(node int, disk interface {
 	Cell(name string) (value []byte, at env.Position)
 }) {
-	n := &w.nodes[node]
-	n.stored = n.stored[:0]
+	known := w.durably[node]
 	switch m, err := rambo.MapOf(disk); {
 	case err != nil:
 		w.broken("config-map", None, "%s comes up with a config map that makes no sense: %v", w.cfg.Nodes[node], err)
-	case m.Horizon().Behind(n.known.Horizon()):
-		w.broken("config-map-falls", None, "%s durably knew %v, and after its restart %v", w.cfg.Nodes[node], n.known, m)
+	case m.Horizon().Behind(known.Horizon()):
+		w.broken("config-map-falls", None, "%s durably knew %v, and after its restart %v", w.cfg.Nodes[node], known, m)
 	}
 }
 
-// learned is called when a node durably knows a config map.
-func (w *Watch) learned(node int, m *quorum.Map) {
-	id, old := w.cfg.Nodes[node], w.nodes[node].known
+// Learns is told that a node durably knows a config map. What it holds of registers
+// that it had stored before, and no more, Holds must show by then (Journal).
+func (w *Watch) Learns(node int, m *quorum.Map) {
+	id, old := w.cfg.Nodes[node], w.durably[node]
 	if m.Horizon().Behind(old.Horizon()) {
 		w.broken("config-map-falls", None, "%s durably knew %v, and now %v", id, old, m)
 		return
@@ -176,7 +117,7 @@ func (w *Watch) learned(node int, m *quorum.Map) {
 	for k := max(old.Horizon().Next, 1); k < m.Horizon().Next; k++ {
 		w.fence(k, node)
 	}
-	w.nodes[node].known = m
+	w.durably[node] = m
 	next, err := w.known.Merge(m)
 	if err != nil {
 		w.broken("one-configuration", None, "%s knows what others don't: %v", id, err)
@@ -210,7 +151,7 @@ func (w *Watch) Decided(k *quorum.Configuration, by string) {
 // has that, and whoever puts to it from then on is told of k.
 func (w *Watch) fence(k quorum.ConfigIndex, node int) {
 	for int(k) >= len(w.fenced) {
-		w.fenced = append(w.fenced, make([][]tags.Tag, len(w.nodes)))
+		w.fenced = append(w.fenced, make([][]tags.Tag, len(w.durably)))
 	}
 	held := make([]tags.Tag, w.cfg.Registers)
 	for register := range held {
