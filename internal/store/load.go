@@ -37,8 +37,9 @@ const (
 	// largestKeys is what a loader allocates at once for keys, in bytes:
 	// firstChunk at first, and more each time.
 	largestKeys = 4 << 20
-	// latelyMade is how many items a loader looks at before it makes another one.
-	latelyMade = 1 << 15
+	// lateSlots is how many slots there are for the items of a block that isn't
+	// full: a power of two, twice as many as items.
+	lateSlots = 2 * loadBlock
 	// touchKeys is how many keys are touched before they are compared.
 	touchKeys = 64
 )
@@ -84,6 +85,15 @@ func makeLarge[T any](n int) []T {
 	return s
 }
 
+// loadedItems are the items of one part, in blocks.
+type loadedItems struct {
+	full [][]item
+	open []item
+	// lately is a hash table of those in open, their numbers there + 1: a key
+	// that comes again soon takes no second item.
+	lately [lateSlots]uint8
+}
+
 // A loader takes what segments hold, one after the other.
 type loader struct {
 	applied env.Position
@@ -92,15 +102,9 @@ type loader struct {
 	// parts hold the items, in no order that matters. Until they are in the
 	// table, before is what the item's own record counts as, and chunk is one
 	// of keys.
-	parts [loadParts]struct {
-		full [][]item
-		open []item
-	}
-	room []item   // for blocks to come
-	keys [][]byte // chunks: each item's key, and where its record is (filedAt)
-	// lately are items that were made, direct-mapped by hash: few keys that are
-	// written again and again take few items.
-	lately []madeLately
+	parts [loadParts]loadedItems
+	room  []item   // for blocks to come
+	keys  [][]byte // chunks: each item's key, and where its record is (filedAt)
 	// bytes is how much of the segments was taken.
 	bytes int64
 
@@ -144,25 +148,36 @@ func (l *loader) frame(f frame, offset int64) error {
 // was lately made for the same key, as its record is older.
 func (l *loader) itemOf(name []byte, at filedAt) *item {
 	hash := l.hash(name)
-	if l.lately == nil {
-		l.lately = make([]madeLately, latelyMade)
+	p := &l.parts[loadPart(hash)]
+	if len(p.open) == cap(p.open) {
+		l.nextBlock(p)
 	}
-	made := &l.lately[hash%latelyMade]
-	if it := made.item; it != nil && made.hash == hash && int(it.key) == len(name) {
+	slot := hash % lateSlots // the first bits of a hash chose the part
+	for ; p.lately[slot] != 0; slot = (slot + 1) % lateSlots {
+		it := &p.open[p.lately[slot]-1]
+		if it.hash != hash || int(it.key) != len(name) {
+			continue
+		}
 		if b := l.keys[it.chunk][it.at:]; bytes.Equal(b[:it.key], name) {
 			at.put(b[it.key:])
 			return it
 		}
 	}
-	it := l.add(item{hash: hash, place: l.keep(name, at)})
-	*made = madeLately{hash, it}
-	return it
+	p.open = append(p.open, item{hash: hash, place: l.keep(name, at)})
+	p.lately[slot] = uint8(len(p.open))
+	return &p.open[len(p.open)-1]
 }
 
-// madeLately is an item and its hash.
-type madeLately struct {
-	hash uint32
-	item *item
+// nextBlock gives a part room for more items.
+func (l *loader) nextBlock(p *loadedItems) {
+	if len(l.room) == 0 {
+		l.room = makeLarge[item](loadRoom) // touched as far as it is needed
+	}
+	if len(p.open) > 0 {
+		p.full = append(p.full, p.open)
+	}
+	p.open, l.room = l.room[:0:loadBlock], l.room[loadBlock:]
+	clear(p.lately[:])
 }
 
 // keep keeps a key, and where its record is.
@@ -181,22 +196,6 @@ func (l *loader) keep(name []byte, at filedAt) place {
 	l.keys[last] = append(append(c, name...), make([]byte, filedAtSize)...)
 	at.put(l.keys[last][len(c)+len(name):])
 	return place{chunk: uint32(last), at: uint32(len(c)), key: uint16(len(name))}
-}
-
-// add adds an item, and returns where it stands.
-func (l *loader) add(it item) *item {
-	p := &l.parts[loadPart(it.hash)]
-	if len(p.open) == cap(p.open) {
-		if len(l.room) == 0 {
-			l.room = makeLarge[item](loadRoom) // touched as far as it is needed
-		}
-		if len(p.open) > 0 {
-			p.full = append(p.full, p.open)
-		}
-		p.open, l.room = l.room[:0:loadBlock], l.room[loadBlock:]
-	}
-	p.open = append(p.open, it)
-	return &p.open[len(p.open)-1]
 }
 
 // part calls visit with the items of a part, block by block.
