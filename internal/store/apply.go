@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"time"
+
+	"go.etcd.io/bbolt"
 )
 
 // applyTables puts each frozen table into bbolt, until the store closes.
@@ -117,6 +119,9 @@ func nextBatch(c *tableCursor) (batch []appliedRecord, more bool, err error) {
 // The counts are those of what is in the file, in the same transaction, so
 // they are right after a crash between two batches as well.
 func (s *Store) applyBatch(batch []appliedRecord, cells map[string][]byte, m summary) error {
+	if err := s.state.know(batch); err != nil {
+		return fatalDamage(err)
+	}
 	fill, err := s.state.fill(batch)
 	if err != nil {
 		return fatalDamage(err)
@@ -221,17 +226,14 @@ func (s *Store) throttle() {
 }
 
 // load fills the active table, and the cells, with what the journal has and
-// bbolt hasn't. The counts are as if bbolt had nothing under the same keys:
-// openState tells uncount what it has.
+// bbolt hasn't.
 func (s *Store) load(m summary) (*replay, error) {
 	t := s.active
 	r, err := s.journal.read(m.applied, func(name []byte) uint32 { return t.hash(keyIn(name)) })
 	if err != nil {
 		return nil, err
 	}
-	keys, tombstones := loadTable(t, r.segments, r.loaders)
-	s.keys.Add(keys)
-	s.tombstones.Add(tombstones)
+	loadTable(t, r.segments, r.loaders)
 	for i := range r.segments {
 		for _, c := range r.segments[i].cells {
 			s.cells[string(c.name)] = cellOf(c.bytes, c.position)
@@ -249,10 +251,37 @@ func (s *Store) load(m summary) (*replay, error) {
 	return r, nil
 }
 
-// uncount takes from the counts what the active table takes the place of. It
-// may be called on several goroutines at once.
-func (s *Store) uncount(keys [][]byte, there []presence) {
-	present, tombstones := s.active.replaces(keys, there)
-	s.keys.Add(-present)
-	s.tombstones.Add(-tombstones)
+// countLoaded returns the counts with all that was loaded, given those of bbolt.
+// The journal's last frame says it, unless its format is older: then bbolt is
+// searched for each key, once, and in order, which takes a fraction.
+func (s *Store) countLoaded(r *replay, inState counts) (c counts, err error) {
+	t := s.active
+	switch {
+	case t.count == 0:
+		return inState, nil
+	case r.known:
+		return r.counts, nil
+	}
+	t.arrange()
+	c = inState
+	err = s.state.view(t.keyOf(0), nil, func(records *bbolt.Bucket) error {
+		cursor := records.Cursor()
+		for walk := t.from(""); ; walk.next() {
+			key, ok := walk.peek()
+			if !ok {
+				return nil
+			}
+			e, err := walk.entry(false)
+			if err != nil {
+				return err
+			}
+			before, err := s.state.base(cursor, keyBytes(key))
+			if err != nil {
+				return err
+			}
+			before.count(&c.keys, &c.tombstones, -1)
+			presenceOf(e.record).count(&c.keys, &c.tombstones, +1)
+		}
+	})
+	return c, fatalDamage(err)
 }

@@ -76,11 +76,6 @@ type checker struct {
 		value []byte
 		depth int
 	}
-	// found is told of all records, unless it is nil. keys and there are
-	// those of the page that is being read.
-	found foundFunc
-	keys  [][]byte
-	there []presence
 	// What the buckets of records and of cells hold.
 	records, tombstones int64
 	damaged             []error
@@ -93,15 +88,10 @@ type checker struct {
 // on their own are returned, and count as records.
 func checkState(path string) (*checker, error) { return checkStateBetween(path, nil) }
 
-// A foundFunc is told of the records of a page: their keys, which are the
-// page's, and what each counts as. It is called on all processors at once, and
-// never twice with the same key.
-type foundFunc func(keys [][]byte, there []presence)
-
 // checkStateBetween is checkState. Before the records are read, it calls
 // between, if that isn't nil, with what is known by then: the summary's bytes,
-// and the cells. What between returns is told of all records.
-func checkStateBetween(path string, between func(c *checker) (foundFunc, error)) (*checker, error) {
+// and the cells.
+func checkStateBetween(path string, between func(c *checker) error) (*checker, error) {
 	if err := refuseFolder(path); err != nil {
 		return nil, err
 	}
@@ -137,7 +127,7 @@ func checkStateBetween(path string, between func(c *checker) (foundFunc, error))
 }
 
 // checkPages is checkStateBetween on what path holds.
-func checkPages(path string, r io.ReaderAt, size int64, between func(*checker) (foundFunc, error)) (*checker, error) {
+func checkPages(path string, r io.ReaderAt, size int64, between func(*checker) error) (*checker, error) {
 	c := &checker{path: path, r: r, buckets: make(map[string]bool), cells: make(map[string][]byte)}
 	if err := c.readMetas(size); err != nil {
 		return nil, err
@@ -153,8 +143,7 @@ func checkPages(path string, r io.ReaderAt, size int64, between func(*checker) (
 		}
 	}
 	if between != nil {
-		var err error
-		if c.found, err = between(c); err != nil {
+		if err := between(c); err != nil {
 			return nil, err
 		}
 	}
@@ -316,10 +305,6 @@ func (c *checker) page(id uint64, b, first []byte, depth int) error {
 		}
 	}
 	if flags == pageLeaf && count > 0 {
-		if len(c.keys) > 0 {
-			c.found(c.keys, c.there)
-			c.keys, c.there = c.keys[:0], c.there[:0]
-		}
 		c.kept = append(c.kept[:0], c.last...)
 		c.last = c.kept
 	}
@@ -349,7 +334,7 @@ func (c *checker) parts(root uint64, depth int) error {
 	var workers sync.WaitGroup
 	for range min(len(parts), runtime.GOMAXPROCS(0)) {
 		workers.Go(func() {
-			w := checker{path: c.path, r: c.r, meta: c.meta, seen: c.seen, bucket: c.bucket, found: c.found}
+			w := checker{path: c.path, r: c.r, meta: c.meta, seen: c.seen, bucket: c.bucket}
 			for !failed.Load() {
 				i := int(next.Add(1)) - 1
 				if i >= len(parts) {
@@ -478,21 +463,17 @@ func (c *checker) leaf(id uint64, key, value []byte, flags uint32, depth int) er
 		return nil
 	}
 	c.records++
-	reason, is := checkHead(key, value), present
+	reason := checkHead(key, value)
 	if reason != "" {
-		c.badHeads, is = true, presenceOfDamaged(key, value)
+		c.badHeads = true
 	} else {
-		reason, is = checkValue(value), presenceOf(value)
+		reason = checkValue(value)
 		if recordDeleted(value) {
 			c.tombstones++
 		}
 	}
 	if reason != "" {
 		c.damaged = append(c.damaged, damagedRecord(c.path, key, reason))
-	}
-	if c.found != nil {
-		c.keys = append(c.keys, key)
-		c.there = append(c.there, is)
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func TestPieces(t *testing.T) {
 			key := abd.Key("k")
 			value := bytes.Repeat(frameMagicBytes, size/4) // magic everywhere, aligned or not
 			payload = appendEntry(payload, key, encodeRecord(key, abd.Record{Tag: testTag(1), Value: value}))
-			sealFrame(payload, id, 3, position, 1)
+			payload = sealFrame(payload, id, 3, position, 1, counts{})
 			position++
 			frames = append(frames, int64(len(b)))
 			b = append(b, payload...)

@@ -266,14 +266,12 @@ func open(cfg Config, lock *os.File) (*Store, error) {
 func (s *Store) recover(id storeID) error {
 	var replayed *replay
 	state, m, found, err := openState(filepath.Join(s.cfg.Dir, stateName), id,
-		func(m summary, cells map[string][]byte) (_ foundFunc, err error) {
+		func(m summary, cells map[string][]byte) (err error) {
 			for name, blob := range cells {
 				s.cells[name] = cellOf(blob, 0)
 			}
-			if replayed, err = s.load(m); err != nil || s.active.count == 0 {
-				return nil, err
-			}
-			return s.uncount, nil
+			replayed, err = s.load(m)
+			return err
 		})
 	if err != nil {
 		return err
@@ -283,8 +281,11 @@ func (s *Store) recover(id storeID) error {
 	if found.spoiled != nil {
 		s.log.Warn("a meta page of the database was damaged; it was written anew from the other one", "err", found.spoiled)
 	}
-	s.keys.Add(m.keys)
-	s.tombstones.Add(m.tombstones)
+	counts, err := s.countLoaded(replayed, counts{keys: m.keys, tombstones: m.tombstones})
+	if err != nil {
+		return err
+	}
+	s.setCounts(counts)
 	s.applied.Store(uint64(m.applied))
 	s.suspect(found.damaged)
 	size, err := state.size()

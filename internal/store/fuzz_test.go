@@ -54,10 +54,11 @@ func FuzzEntries(f *testing.F) {
 	f.Add(two, uint32(4))
 	f.Fuzz(func(t *testing.T, payload []byte, records uint32) {
 		b := append(make([]byte, frameHead), payload...)
-		sealFrame(b, id, 7, 100, records)
+		b = sealFrame(b, id, 7, 100, records, counts{keys: 5, tombstones: int64(records)})
 		b = append(b, make([]byte, frameAlign)...)
 		fr, head, whole := readFrame(b, id, 7)
-		if !head || !whole || fr.records != records || !bytes.Equal(fr.payload, payload) {
+		if !head || !whole || fr.records != records || !bytes.Equal(fr.payload, payload) ||
+			!fr.known || fr.counts != (counts{keys: 5, tombstones: int64(records)}) {
 			t.Fatalf("sealed and read: %+v, %v, %v", fr, head, whole)
 		}
 		n, last, newest := uint32(0), fr.first, map[string]logged{}

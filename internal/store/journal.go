@@ -94,16 +94,16 @@ func segmentName(number uint64) string { return fmt.Sprintf("%08d.log", number) 
 func spareName(number uint64) string   { return fmt.Sprintf("spare-%08d.log", number) }
 
 // append writes one frame and syncs it. b holds frameHead free bytes and then
-// the payload. After an error nothing is known about the frame, and the
-// journal must not be used again.
-func (j *journal) append(b []byte, first env.Position, records uint32) error {
-	size := alignFrame(int64(len(b)))
+// the entries, with which the store counts what c says. After an error nothing
+// is known about the frame, and the journal must not be used again.
+func (j *journal) append(b []byte, first env.Position, records uint32, c counts) error {
+	size := alignFrame(int64(len(b) + countsSize))
 	if j.offset+size > j.active.capacity {
 		if err := j.rotate(first, size); err != nil {
 			return err
 		}
 	}
-	sealFrame(b, j.id, j.active.number, first, records)
+	b = sealFrame(b, j.id, j.active.number, first, records, c)
 	for int64(len(b)) < size {
 		b = append(b, 0)
 	}

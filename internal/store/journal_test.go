@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -92,7 +93,7 @@ func (w *written) append(t *testing.T, frames int) {
 			b = appendEntry(b, key, encodeRecord(key, testRecord(n, fmt.Sprint("value ", n))))
 		}
 		j.prepareOnce() // no goroutine does it here
-		if err := j.append(b, end, 2); err != nil {
+		if err := j.append(b, end, 2, counts{keys: int64(end) + 2}); err != nil {
 			t.Fatal(err)
 		}
 		end += 2
@@ -161,10 +162,8 @@ func TestTornTail(t *testing.T) {
 	}
 }
 
-func payloadOf(b []byte, at int64) int64 {
-	f, _, _ := readFrame(b[at:], storeID{1, 2, 3}, 1)
-	return int64(len(f.payload))
-}
+// payloadOf is the size of a frame's payload, counts included.
+func payloadOf(b []byte, at int64) int64 { return int64(binary.BigEndian.Uint32(b[at+frameLen:])) }
 
 func TestDamagedMiddle(t *testing.T) {
 	w := writeJournal(t, 3)
@@ -278,9 +277,8 @@ func TestStaleFrames(t *testing.T) {
 	}{{"another generation", w.id, 2}, {"another store", storeID{9}, 1}} {
 		b := slices.Clone(old)
 		copy(b, segmentHeader{generation: c.generation, capacity: int64(len(b))}.encode(c.id))
-		first, _, _ := readFrame(old[w.frames[0]:], w.id, 1)
-		frame := slices.Clone(old[w.frames[0] : w.frames[0]+frameHead+int64(len(first.payload))])
-		sealFrame(frame, c.id, c.generation, 0, 2)
+		frame := slices.Clone(old[w.frames[0] : w.frames[0]+frameHead+payloadOf(old, w.frames[0])])
+		sealPayload(frame, c.id, c.generation, 0, 2, countsSize)
 		copy(b[w.frames[0]:], frame)
 		dir := filepath.Join(t.TempDir(), journalName)
 		if err := os.Mkdir(dir, 0o700); err != nil {

@@ -100,8 +100,7 @@ type loader struct {
 	hash    func(name []byte) uint32
 
 	// parts hold the items, in no order that matters. Until they are in the
-	// table, before is what the item's own record counts as, and chunk is one
-	// of keys.
+	// table, chunk is one of keys.
 	parts [loadParts]loadedItems
 	room  []item   // for blocks to come
 	keys  [][]byte // chunks: each item's key, and where its record is (filedAt)
@@ -137,9 +136,9 @@ func (l *loader) frame(f frame, offset int64) error {
 		it := l.itemOf(e.name, at)
 		it.position = e.position
 		if it.filed = e.kind == kindRecord; it.filed {
-			it.size, it.before = uint32(len(e.bytes)), presenceOf(e.bytes)
+			it.size = uint32(len(e.bytes))
 		} else {
-			it.size, it.before = 0, absent
+			it.size = 0
 		}
 	})
 }
@@ -163,7 +162,7 @@ func (l *loader) itemOf(name []byte, at filedAt) *item {
 			return it
 		}
 	}
-	p.open = append(p.open, item{hash: hash, place: l.keep(name, at)})
+	p.open = append(p.open, item{hash: hash, place: l.keep(name, at), before: unknown})
 	p.lately[slot] = uint8(len(p.open))
 	return &p.open[len(p.open)-1]
 }
@@ -207,9 +206,8 @@ func (l *loader) part(p int, visit func(block []item)) {
 }
 
 // loadTable fills an empty table with what segments hold, which are in order of
-// their positions, and whose items these loaders took. It returns how many keys
-// and tombstones there are.
-func loadTable(t *table, segments []recovered, loaders []*loader) (keys, tombstones int64) {
+// their positions, and whose items these loaders took.
+func loadTable(t *table, segments []recovered, loaders []*loader) {
 	t.filed = new(filed)
 	for i := range segments {
 		t.filed.add(segments[i].path, segments[i].filed)
@@ -240,7 +238,6 @@ func loadTable(t *table, segments []recovered, loaders []*loader) (keys, tombsto
 			if !s.take(p, false) {
 				s.take(p, true)
 			}
-			parts[p] = s.counted()
 			parts[p].end = uint32(used.Add(int64(len(s.newest))))
 			parts[p].begin = parts[p].end - uint32(len(s.newest))
 			copy(all[parts[p].begin:], s.newest)
@@ -256,17 +253,11 @@ func loadTable(t *table, segments []recovered, loaders []*loader) (keys, tombsto
 		for _, i := range strays[p] {
 			t.index(i)
 		}
-		keys += parts[p].keys
-		tombstones += parts[p].tombstones
 	}
-	return keys, tombstones
 }
 
-// loadedPart says where the newest items of a part stand, and what they count as.
-type loadedPart struct {
-	begin, end       uint32
-	keys, tombstones int64
-}
+// loadedPart says where the newest items of a part stand.
+type loadedPart struct{ begin, end uint32 }
 
 // A sieve finds the newest item of each key, one part after the other.
 type sieve struct {
@@ -345,15 +336,6 @@ func (s *sieve) claimed() bool {
 	return true
 }
 
-// counted counts the newest items, and makes them a table's.
-func (s *sieve) counted() (p loadedPart) {
-	for i := range s.newest {
-		s.newest[i].before.count(&p.keys, &p.tombstones, +1)
-		s.newest[i].before = absent
-	}
-	return p
-}
-
 // firstByte is the first byte of a key, or what stands there if it has none.
 func (t *table) firstByte(p place) byte { return t.chunks[p.chunk][p.at] }
 
@@ -385,35 +367,4 @@ func (t *table) indexPart(p int, begin, end uint32) (strays []uint32) {
 		t.slots[slot] = i + 1
 	}
 	return strays
-}
-
-// replaces notes what bbolt has under some keys, which the table may or may
-// not have a record of, and returns what of that the table has. It may be
-// called on several goroutines at once, each with keys of its own.
-func (t *table) replaces(keys [][]byte, there []presence) (present, tombstones int64) {
-	var hashes [touchKeys]uint32
-	touched := byte(0)
-	for len(keys) > 0 {
-		n := min(len(keys), touchKeys)
-		for i, k := range keys[:n] {
-			hashes[i] = t.hash(keyIn(k))
-			touched ^= byte(t.slots[t.home(hashes[i])])
-		}
-		for _, hash := range hashes[:n] {
-			if number := t.slots[t.home(hash)]; number != 0 {
-				if it := t.item(number - 1); it.hash == hash {
-					touched ^= t.firstByte(it.place)
-				}
-			}
-		}
-		for i, k := range keys[:n] {
-			if number, _, ok := t.find(keyIn(k), hashes[i]); ok {
-				t.item(number).before = there[i]
-				there[i].count(&present, &tombstones, +1)
-			}
-		}
-		keys, there = keys[n:], there[n:]
-	}
-	runtime.KeepAlive(touched) // or nothing would be touched
-	return present, tombstones
 }

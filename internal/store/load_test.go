@@ -2,7 +2,9 @@ package store
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"hash/maphash"
 	"maps"
 	"math/rand/v2"
@@ -44,7 +46,7 @@ func randomSegments(t *testing.T, r *rand.Rand, keys int, applied env.Position, 
 				position++
 				payload = twin.append(payload, r, abd.Key(fmt.Sprint("key-", r.IntN(keys))), position, position > applied)
 			}
-			sealFrame(payload, j.id, number, begin, uint32(position-begin))
+			payload = sealFrame(payload, j.id, number, begin, uint32(position-begin), counts{})
 			b = append(b, payload...)
 			b = append(b, make([]byte, alignFrame(int64(len(b)))-int64(len(b)))...)
 		}
@@ -78,7 +80,7 @@ func (w loadTwin) append(b []byte, r *rand.Rand, key abd.Key, position env.Posit
 		return appendSpecial(b, name, blob)
 	case kind == 1:
 		if counts {
-			w.records[key] = entry{position: position}
+			w.records[key] = entry{position: position, before: unknown}
 		}
 		return appendSpecial(b, string(key), encodeBlob(kindRemoved, string(key), nil))
 	default:
@@ -88,7 +90,7 @@ func (w loadTwin) append(b []byte, r *rand.Rand, key abd.Key, position env.Posit
 		}
 		encoded := encodeRecord(key, record)
 		if counts {
-			w.records[key] = entry{position: position, record: encoded}
+			w.records[key] = entry{position: position, record: encoded, before: unknown}
 		}
 		return appendEntry(b, key, encoded)
 	}
@@ -147,14 +149,7 @@ func TestLoad(t *testing.T) {
 				keys := []int{1, 30, 3000}[round%3]
 				segments, loaders, twin := randomSegments(t, r, keys, env.Position(r.IntN(2)*r.IntN(500)), hash)
 				table := newTable(seed)
-				present, tombstones := loadTable(table, segments, loaders)
-				var wantPresent, wantTombstones int64
-				for _, e := range twin.records {
-					presenceOf(e.record).count(&wantPresent, &wantTombstones, +1)
-				}
-				if present != wantPresent || tombstones != wantTombstones {
-					t.Fatalf("%d keys and %d tombstones, want %d and %d", present, tombstones, wantPresent, wantTombstones)
-				}
+				loadTable(table, segments, loaders)
 				twin.check(t, table, hash)
 				for i := range keys { // it goes on as any other
 					key, position := abd.Key(fmt.Sprint("key-", i*2)), env.Position(1_000_000+i)
@@ -172,30 +167,88 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// A table knows of what bbolt has only what was told of its own keys.
-func TestReplaces(t *testing.T) {
-	seed := maphash.MakeSeed()
-	hash := func(b []byte) uint32 { return uint32(maphash.Bytes(seed, b)) }
-	segments, loaders, twin := randomSegments(t, random(5), 300, 0, hash)
-	table := newTable(seed)
-	loadTable(table, segments, loaders)
-	var keys [][]byte
-	var there []presence
-	var want, got [2]int64
-	for i := range 600 { // half of them are nowhere in the journal
-		key, is := abd.Key(fmt.Sprint("key-", i)), []presence{present, tombstone}[i%2]
-		keys, there = append(keys, keyBytes(key)), append(there, is)
-		if e, ok := twin.records[key]; ok {
-			e.before = is
-			twin.records[key] = e
-			is.count(&want[0], &want[1], +1)
+// The counts are right after a start, whatever the journal has in the place of
+// whatever bbolt has, and whether the journal's frames say them or not.
+func TestCountsOfLoaded(t *testing.T) {
+	for _, format := range []uint32{2, segmentFormat} {
+		cfg := Config{Dir: t.TempDir(), SegmentBytes: 64 << 10, openFile: new(disk).open}
+		mustCreate(t, cfg)
+		s := mustOpen(t, cfg)
+		// Of each key: what bbolt has, and what the journal has, again and again.
+		kinds := []presence{absent, present, tombstone}
+		want := counts{}
+		seq := 0
+		put := func(key abd.Key, is presence) {
+			seq++
+			r := testRecord(seq, "v")
+			if is == tombstone {
+				r = abd.Record{Tag: testTag(seq), Deleted: true}
+			}
+			mustStore(t, s, key, r)
+		}
+		each := func(visit func(key abd.Key, in, then presence)) {
+			for i := range 90 {
+				visit(abd.Key(fmt.Sprintf("k%02d", i)), kinds[i%3], kinds[i/3%3])
+			}
+		}
+		each(func(key abd.Key, in, _ presence) {
+			if in != absent {
+				put(key, in)
+			}
+		})
+		mustCommit(t, s)
+		applyNow(t, s)
+		each(func(key abd.Key, in, then presence) {
+			switch then {
+			case absent:
+				put(key, present)
+				if _, err := s.Heal(key, abd.Record{}); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				put(key, present+tombstone-then)
+				mustCommit(t, s)
+				put(key, then)
+			}
+			then.count(&want.keys, &want.tombstones, +1)
+		})
+		s.healed = false // nothing is applied
+		mustCommit(t, s)
+		mustClose(t, s)
+		if format < segmentFormat {
+			inOlderFrames(t, filepath.Join(cfg.Dir, journalName, segmentName(1)), s.journal.id, format)
+		}
+		for _, applied := range []bool{false, true} {
+			s = mustOpen(t, cfg)
+			if got := s.counted(); got != want {
+				t.Errorf("format %d, applied %v: %+v, want %+v", format, applied, got, want)
+			}
+			applyNow(t, s)
+			mustClose(t, s)
 		}
 	}
-	got[0], got[1] = table.replaces(keys, there)
-	if got != want || want[0] == 0 || want[1] == 0 {
-		t.Errorf("%d keys and %d tombstones are replaced, want %d", got[0], got[1], want)
+}
+
+// inOlderFrames writes a segment anew, as a program of an older format would have
+// written it.
+func inOlderFrames(t *testing.T, path string, id storeID, format uint32) {
+	t.Helper()
+	old := readFile(t, path)
+	b := append(make([]byte, 0, len(old)), old[:segmentHead]...)
+	binary.BigEndian.PutUint32(b[8:], format)
+	binary.BigEndian.PutUint32(b[4:], crc32.Checksum(b[8:headUsed], castagnoli))
+	for at := int64(segmentHead); ; {
+		f, _, whole := readFrame(old[at:], id, 1)
+		if !whole {
+			break
+		}
+		frame := append(make([]byte, frameHead), f.payload...)
+		sealPayload(frame, id, 1, f.first, f.records, 0)
+		b = append(b, frame...)
+		b = b[:alignFrame(int64(len(b)))]
+		at += f.size
 	}
-	twin.check(t, table, hash)
+	writeFile(t, path, b[:len(old)])
 }
 
 // A large record in a segment that was loaded is replaced, and what else the

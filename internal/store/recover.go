@@ -56,6 +56,9 @@ func (j *journal) read(applied env.Position, hash func(name []byte) uint32) (_ *
 			return nil, err
 		}
 		r.end = s.end
+		if s.offset > segmentHead {
+			r.counts, r.known = s.counts, s.known
+		}
 	}
 	if r.end < applied {
 		return nil, damagedFile(last.path, last.offset,
@@ -114,6 +117,8 @@ type replay struct {
 	loaders  []*loader   // have taken what those hold
 	spares   []string    // paths
 	end      env.Position
+	counts   counts // of the last frame
+	known    bool
 }
 
 func (r *replay) last() *recovered { return &r.segments[len(r.segments)-1] }
@@ -199,6 +204,9 @@ type recovered struct {
 	end    env.Position
 	// offset is behind its last frame, last is where that begins.
 	last, offset int64
+	// counts are those of that frame, if they are known.
+	counts counts
+	known  bool
 	// Of the journal's last segment: that frame, and what stands behind it.
 	lastFrame []byte
 	ending    ending
@@ -251,6 +259,7 @@ func (j *journal) readSegment(number uint64, keep bool, n uint32, l *loader) (r 
 			r.err = damagedFile(r.path, r.offset, "frame with a good checksum and a bad content: %v", err)
 			return r
 		}
+		r.counts, r.known = f.counts, f.known
 		r.last, r.offset, r.end = r.offset, r.offset+f.size, r.end+env.Position(f.records)
 	}
 	if at, ok, err := p.laterFrame(r.offset, r.end); err != nil {

@@ -32,17 +32,19 @@ import (
 //	24  length      4 bytes, of the payload
 //	28  records     4 bytes, how many are in the payload
 //	32  sum         4 bytes, CRC32C of the payload
-//	36  zero        4 bytes
+//	36  counts      4 bytes, the size of what ends the payload: countsSize, or 0
 //	40  payload     for each record: length of the key (2 bytes), key, record;
 //	                for each special entry: length of its name (2 bytes, the
-//	                top bit set), name, blob (special.go)
+//	                top bit set), name, blob (special.go); behind them the
+//	                numbers of keys and of tombstones that the store has with
+//	                this frame, 8 bytes each
 //
-// Format 1 has no special entries. Nothing is appended to a segment of an
-// older format, so that a program which reads no more than that never meets
-// them.
+// Frames of formats 1 and 2 have no counts, and those of format 1 no special
+// entries. Nothing is appended to a segment of an older format, so that a
+// program which reads no more than that never meets them.
 const (
 	segmentMagic  = 0x61746f53 // "atoS"
-	segmentFormat = 2
+	segmentFormat = 3
 	// segmentHead is a whole page, so that no write of a frame touches it.
 	segmentHead = 4096
 	headUsed    = 56
@@ -55,6 +57,9 @@ const (
 	frameLen   = 24
 	frameCount = 28
 	frameSum   = 32
+	// frameCounts is where the size of the counts stands, countsSize what it is.
+	frameCounts = 36
+	countsSize  = 16
 )
 
 // frameMagicBytes is what a frame begins with.
@@ -119,20 +124,36 @@ func readSegmentHeader(path string, b []byte, size int64, id storeID, number uin
 type frame struct {
 	first   env.Position
 	records uint32
-	payload []byte
+	payload []byte // without the counts
 	sum     uint32
 	size    int64 // of all of it, aligned
+	// counts are the store's with this frame; known unless its format is older.
+	counts counts
+	known  bool
 }
 
-// sealFrame fills the first frameHead bytes of b, whose payload follows.
-func sealFrame(b []byte, id storeID, generation uint64, first env.Position, records uint32) {
+// counts says how many keys there are, and how many tombstones.
+type counts struct{ keys, tombstones int64 }
+
+// sealFrame appends the counts to b, which is frameHead bytes and then entries,
+// fills those bytes, and returns the frame.
+func sealFrame(b []byte, id storeID, generation uint64, first env.Position, records uint32, c counts) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(c.keys))
+	b = binary.BigEndian.AppendUint64(b, uint64(c.tombstones))
+	sealPayload(b, id, generation, first, records, countsSize)
+	return b
+}
+
+// sealPayload fills the first frameHead bytes of b, whose payload ends with counts
+// of this size.
+func sealPayload(b []byte, id storeID, generation uint64, first env.Position, records, counts uint32) {
 	binary.BigEndian.PutUint32(b, frameMagic)
 	binary.BigEndian.PutUint64(b[frameGen:], generation)
 	binary.BigEndian.PutUint64(b[frameFirst:], uint64(first))
 	binary.BigEndian.PutUint32(b[frameLen:], uint32(len(b)-frameHead))
 	binary.BigEndian.PutUint32(b[frameCount:], records)
 	binary.BigEndian.PutUint32(b[frameSum:], crc32.Checksum(b[frameHead:], castagnoli))
-	clear(b[frameSum+4 : frameHead])
+	binary.BigEndian.PutUint32(b[frameCounts:], counts)
 	binary.BigEndian.PutUint32(b[4:], frameHeadSum(b, id))
 }
 
@@ -161,7 +182,14 @@ func readFrame(b []byte, id storeID, generation uint64) (f frame, head, whole bo
 		return f, true, false
 	}
 	f.payload = b[frameHead : frameHead+length]
-	return f, true, crc32.Checksum(f.payload, castagnoli) == f.sum
+	whole = crc32.Checksum(f.payload, castagnoli) == f.sum
+	if entries := length - countsSize; binary.BigEndian.Uint32(b[frameCounts:]) == countsSize && entries >= 0 {
+		f.known = true
+		f.counts.keys = int64(binary.BigEndian.Uint64(f.payload[entries:]))
+		f.counts.tombstones = int64(binary.BigEndian.Uint64(f.payload[entries+8:]))
+		f.payload = f.payload[:entries]
+	}
+	return f, true, whole
 }
 
 // appendEntry appends a record to a payload.

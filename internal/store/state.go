@@ -178,16 +178,15 @@ func createState(path string, id storeID) error {
 // segments that could say it again would have been used again.
 //
 // Before the records are read, between is called with what the file says of
-// itself and with its cells. What it returns is told of all records, so that
-// bbolt needn't be searched for those of the journal.
-func openState(path string, id storeID, between func(m summary, cells map[string][]byte) (foundFunc, error)) (*state, summary, *checker, error) {
+// itself and with its cells.
+func openState(path string, id storeID, between func(m summary, cells map[string][]byte) error) (*state, summary, *checker, error) {
 	var m summary
-	c, err := checkStateBetween(path, func(c *checker) (_ foundFunc, err error) {
+	c, err := checkStateBetween(path, func(c *checker) (err error) {
 		if m, err = readSummary(path, c.summary); err == nil {
 			err = m.belongs(path, id)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		return between(m, c.cells)
 	})
@@ -362,6 +361,9 @@ const (
 	absent presence = iota
 	present
 	tombstone
+	// unknown: bbolt wasn't searched yet. That is so of what a start has loaded,
+	// until it is applied.
+	unknown
 )
 
 func presenceOf(record []byte) presence {
@@ -446,6 +448,28 @@ type appliedRecord struct {
 	key    abd.Key
 	record []byte // nil: it is removed
 	before presence
+}
+
+// know looks up what batch, whose keys are in order, takes the place of.
+func (s *state) know(batch []appliedRecord) error {
+	at := 0
+	for at < len(batch) && batch[at].before != unknown {
+		at++
+	}
+	if at == len(batch) {
+		return nil
+	}
+	return s.view(batch[at].key, nil, func(records *bbolt.Bucket) (err error) {
+		c := records.Cursor()
+		for i := range batch[at:] {
+			if r := &batch[at+i]; r.before == unknown {
+				if r.before, err = s.base(c, keyBytes(r.key)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
 }
 
 // fill chooses how full the pages become that a batch makes bbolt split. It

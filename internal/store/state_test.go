@@ -406,4 +406,4 @@ func TestUsedPageInFreelist(t *testing.T) {
 }
 
 // nothingReplayed is for openState on its own.
-func nothingReplayed(summary, map[string][]byte) (foundFunc, error) { return nil, nil }
+func nothingReplayed(summary, map[string][]byte) error { return nil }

@@ -67,6 +67,7 @@ type Store struct {
 		bytes   []byte // frameHead free bytes, then the records
 		records uint32
 		end     env.Position
+		counts  counts // with those records
 	}
 	// commit is held by Commit.
 	commit sync.Mutex
@@ -233,11 +234,18 @@ func (s *Store) recount(from, to presence) {
 	if from == to {
 		return
 	}
-	keys, tombstones := s.keys.Load(), s.tombstones.Load()
-	from.count(&keys, &tombstones, -1)
-	to.count(&keys, &tombstones, +1)
-	s.keys.Store(keys)
-	s.tombstones.Store(tombstones)
+	c := s.counted()
+	from.count(&c.keys, &c.tombstones, -1)
+	to.count(&c.keys, &c.tombstones, +1)
+	s.setCounts(c)
+}
+
+// counted returns the counts, as the goroutine that steps has them.
+func (s *Store) counted() counts { return counts{keys: s.keys.Load(), tombstones: s.tombstones.Load()} }
+
+func (s *Store) setCounts(c counts) {
+	s.keys.Store(c.keys)
+	s.tombstones.Store(c.tombstones)
 }
 
 // Cut ends a group, whose records become durable together or not at all, and
@@ -252,6 +260,7 @@ func (s *Store) Cut() env.Position {
 		}
 		s.cut.records += s.records
 		s.cut.end = s.appended
+		s.cut.counts = s.counted()
 		s.cut.Unlock()
 		s.group, s.records = s.group[:frameHead], 0
 	}
@@ -276,7 +285,7 @@ func (s *Store) Commit() (env.Position, error) {
 		fresh = make([]byte, frameHead)
 	}
 	s.cut.Lock()
-	b, records, end := s.cut.bytes, s.cut.records, s.cut.end
+	b, records, end, counts := s.cut.bytes, s.cut.records, s.cut.end, s.cut.counts
 	if records == 0 {
 		s.cut.Unlock()
 		return s.Committed(), nil
@@ -285,7 +294,7 @@ func (s *Store) Commit() (env.Position, error) {
 	s.cut.Unlock()
 
 	defer s.waitFor(&waitsForDisk)()
-	if err := s.journal.append(b, s.Committed(), records); err != nil {
+	if err := s.journal.append(b, s.Committed(), records, counts); err != nil {
 		if !errors.Is(err, ErrClosed) {
 			s.fail(err)
 		}

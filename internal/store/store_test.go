@@ -472,8 +472,12 @@ func TestRecordBytes(t *testing.T) {
 func FuzzFrame(f *testing.F) {
 	id := storeID{1}
 	b := appendEntry(make([]byte, frameHead), "key", encodeRecord("key", testRecord(1, "value")))
-	sealFrame(b, id, 1, 0, 1)
+	f.Add(sealFrame(b, id, 1, 0, 1, counts{keys: 1}))
+	sealPayload(b, id, 1, 0, 1, 0) // as formats 1 and 2 have it
 	f.Add(b)
+	empty := make([]byte, frameHead)
+	sealPayload(empty, id, 1, 0, 0, countsSize) // which aren't there
+	f.Add(empty)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		fr, _, whole := readFrame(b, id, 1)
 		if whole && fr.size < frameHead {
