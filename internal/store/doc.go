@@ -37,8 +37,8 @@
 // Open reads the journal and then all of bbolt's file, on all processors, and
 // writes nothing before both are found to be sound. Of the journal it keeps the
 // keys, in a table, and where their newest records are (load.go): those stay in
-// their segments until the table is applied (filed.go). What the table replaces is
-// noted when the check comes by. docs/adr/0009-bbolt-under-many-keys.md and
+// their segments until the table is applied (filed.go). How many keys there are the
+// last frame says; what the table replaces is looked up by the apply. docs/adr/0009-bbolt-under-many-keys.md and
 // 0014-loading-the-journal.md have the figures.
 //
 // # The folder
@@ -109,8 +109,8 @@
 // What a damaged record counted as, a key or a tombstone, its flag tells. If
 // that byte is the damaged one, the checksum fits when it is put right. If
 // more is damaged, the split of the two counts may be wrong by one until the
-// store is opened with nothing damaged left in it; their sum, which Open holds
-// against the file, is always right.
+// store is opened with nothing damaged left in it, and all of the journal in
+// bbolt; the sum, which Open holds against the file, is always right.
 //
 // # Cells
 //
@@ -128,7 +128,8 @@
 // bounded. When the disk is nearly full, Store returns abd.ErrFull; reads go
 // on, and so do writes when there is space again.
 //
-// Formats: folder 1, journal segment 2, record 1, summary 1. Journal segments
-// of format 1, which have neither cells nor removed records, are read and
-// never appended to. A state.db without a bucket of cells gets one.
+// Formats: folder 1, journal segment 3, record 1, summary 1. Journal segments
+// of format 1, which have neither cells nor removed records, and of format 2,
+// whose frames don't say how many keys there are, are read and never appended
+// to. A state.db without a bucket of cells gets one.
 package store
