@@ -16,6 +16,26 @@ func record(n int) abd.Record {
 	return abd.Record{Tag: tags.Tag{Seq: tags.Seq(n), PID: tags.NewPID(1, 1, uint64(n))}, Value: fmt.Appendf(nil, "value %d", n)}
 }
 
+// newReplica makes the replica of node n, on what m holds.
+func newReplica(t *testing.T, m *memory) *Replica {
+	t.Helper()
+	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// step hands a message to a replica that answers it at once.
+func step(t *testing.T, r *Replica, from quorum.NodeID, msg env.Message) env.Out {
+	t.Helper()
+	out, err := r.Step(env.Address{Node: from}, msg, nil)
+	if err != nil || len(out) != 1 {
+		t.Fatal(out, err)
+	}
+	return out[0]
+}
+
 // The bounds of the two kinds of range: a page ends with a key that is in it, a
 // gap ends before a sound one.
 func TestRanges(t *testing.T) {
@@ -103,30 +123,17 @@ func TestLives(t *testing.T) {
 // the cell, in this process and in the next.
 func TestLivesAreDurableFirst(t *testing.T) {
 	m := newMemory()
-	r, err := NewReplica(Config{Self: "a", MaxValue: 100}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	step := func(r *Replica, from quorum.NodeID, msg env.Message) env.Out {
-		t.Helper()
-		out, err := r.Step(env.Address{Node: from}, msg, nil)
-		if err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
-		return out[0]
-	}
-	if o := step(r, "a", &renew{}); o.After != 1 || o.Message.(*renewed).Life != 1 {
+	r := newReplica(t, m)
+	if o := step(t, r, "n", &renew{}); o.After != 1 || o.Message.(*renewed).Life != 1 {
 		t.Errorf("renewed: %+v", o)
 	}
-	if o := step(r, "b", &Attest{Life: 4}); o.After != 2 {
+	if o := step(t, r, "b", &Attest{Life: 4}); o.After != 2 {
 		t.Errorf("attested: %+v", o)
 	}
-	if o := step(r, "b", &Attest{Life: 3}); o.After != 2 {
+	if o := step(t, r, "b", &Attest{Life: 3}); o.After != 2 {
 		t.Errorf("attested once more: %+v", o)
 	}
-	if r, err = NewReplica(Config{Self: "a", MaxValue: 100}, m); err != nil {
-		t.Fatal(err)
-	}
+	r = newReplica(t, m)
 	if s, at := r.Standing(); s.Life != 1 || s.Of("b") != 4 || at != 2 {
 		t.Errorf("in the next process: %+v at %d", s, at)
 	}
@@ -174,18 +181,8 @@ func TestMendOnlyWhatTheLifeIsFor(t *testing.T) {
 	m := newMemory()
 	m.records["a"], m.records["b"] = record(1), record(2)
 	m.damaged["a"] = true
-	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := func(msg env.Message) env.Message {
-		t.Helper()
-		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
-		if err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
-		return out[0].Message
-	}
+	r := newReplica(t, m)
+	ask := func(msg env.Message) env.Message { return step(t, r, "n", msg).Message }
 	gap := ask(&ail{}).(*ailment)
 	if gap.Begun || !slices.Equal(gap.Damaged, []abd.Key{"a"}) {
 		t.Fatalf("gap: %+v", gap)
@@ -209,18 +206,8 @@ func TestMendOfAnEarlierLife(t *testing.T) {
 	m := newMemory()
 	m.records["a"], m.records["b"] = record(1), record(2)
 	m.damaged["a"] = true
-	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := func(msg env.Message) env.Message {
-		t.Helper()
-		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
-		if err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
-		return out[0].Message
-	}
+	r := newReplica(t, m)
+	ask := func(msg env.Message) env.Message { return step(t, r, "n", msg).Message }
 	first := ask(&renew{}).(*renewed).Life
 	m.damaged["b"] = true
 	ask(&merge{[]Entry{{"b", record(3)}}}) // it notices
@@ -244,17 +231,12 @@ func TestHealingOfAKeyCountsOnce(t *testing.T) {
 	m := newMemory()
 	m.records["kez"], m.damaged["kez"] = record(1), true // it was "key"
 	m.beside = map[abd.Key]abd.Key{"key": "kez"}
-	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newReplica(t, m)
 	if first, found := r.Damaged(); !found || first != "kez" {
 		t.Errorf("damaged is %q, %t", first, found)
 	}
 	for _, msg := range []env.Message{&renew{}, &mend{Entries: []Entry{{"key", record(1)}}, Damaged: []abd.Key{"kez"}, Done: true, Life: 1}} {
-		if out, err := r.Step(env.Address{Node: "n"}, msg, nil); err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
+		step(t, r, "n", msg)
 	}
 	if got := r.Progress(); got.Healed != 1 || got.Damaged != 0 || m.records["key"].Tag != record(1).Tag {
 		t.Errorf("progress: %+v, and the key is %v", got, m.records["key"].Tag)
@@ -270,23 +252,13 @@ func TestMendBesideAnotherDamage(t *testing.T) {
 	m := newMemory()
 	m.records["a"], m.records["z"] = record(1), record(2)
 	m.damaged["a"] = true
-	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	step := func(msg env.Message) env.Message {
-		t.Helper()
-		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
-		if err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
-		return out[0].Message
-	}
-	life := step(&renew{}).(*renewed).Life
+	r := newReplica(t, m)
+	ask := func(msg env.Message) env.Message { return step(t, r, "n", msg).Message }
+	life := ask(&renew{}).(*renewed).Life
 	m.damaged["a"], m.damaged["z"] = false, true
 	m.beside = map[abd.Key]abd.Key{"a": "z"}
 	healed := m.last
-	if _, refused := step(&mend{Damaged: []abd.Key{"a"}, Done: true, Life: life}).(*env.Refused); !refused || m.last != healed {
+	if _, refused := ask(&mend{Damaged: []abd.Key{"a"}, Done: true, Life: life}).(*env.Refused); !refused || m.last != healed {
 		t.Error("removed what nothing can be said of")
 	}
 	if _, known := r.find("z"); !known {
@@ -302,18 +274,8 @@ func TestAilments(t *testing.T) {
 		m.records[key] = record(i + 1)
 	}
 	m.damaged["a"], m.damaged["d"] = true, true
-	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := func(msg env.Message) env.Message {
-		t.Helper()
-		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
-		if err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
-		return out[0].Message
-	}
+	r := newReplica(t, m)
+	ask := func(msg env.Message) env.Message { return step(t, r, "n", msg).Message }
 	m.damaged["b"] = true // nobody has met it yet
 	told := make(map[abd.Key]bool)
 	for range 4 {
@@ -334,19 +296,12 @@ func TestAilments(t *testing.T) {
 func TestHealedIsServed(t *testing.T) {
 	m := newMemory()
 	m.records["a"], m.damaged["a"] = record(1), true
-	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newReplica(t, m)
 	if _, _, err := r.Watched().Load("a", true); err == nil {
 		t.Fatal("it is served before it is healed")
 	}
-	if _, err := r.Step(env.Address{Node: "n"}, &renew{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Step(env.Address{Node: "n"}, &mend{Entries: []Entry{{"a", record(2)}}, Damaged: []abd.Key{"a"}, Life: 1}, nil); err != nil {
-		t.Fatal(err)
-	}
+	step(t, r, "n", &renew{})
+	step(t, r, "n", &mend{Entries: []Entry{{"a", record(2)}}, Damaged: []abd.Key{"a"}, Life: 1})
 	if got, _, err := r.Watched().Load("a", true); err != nil || got.Tag != record(2).Tag {
 		t.Errorf("healed, and not served: %v, %v", got, err)
 	}
@@ -359,18 +314,8 @@ func TestWalksGoOn(t *testing.T) {
 	for i, key := range []abd.Key{"a", "b", "c"} {
 		m.records[key] = record(i + 1)
 	}
-	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := func(msg env.Message) env.Message {
-		t.Helper()
-		out, err := r.Step(env.Address{Node: "n"}, msg, nil)
-		if err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
-		return out[0].Message
-	}
+	r := newReplica(t, m)
+	ask := func(msg env.Message) env.Message { return step(t, r, "n", msg).Message }
 	for asked, want := range map[int]int{0: 1, 1: 2, 2: 3, 3: 3, 9: 3} {
 		if got := ask(&Summarize{Keys: asked}).(*Summary).Keys; got != want {
 			t.Errorf("an asker with %d keys is told of %d, want %d", asked, got, want)
@@ -392,18 +337,8 @@ func TestWalksGoOn(t *testing.T) {
 // be read. The answer says where to go on.
 func TestAnAnswerCostsSoMuch(t *testing.T) {
 	m := newMemory()
-	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := func(msg env.Message) env.Message {
-		t.Helper()
-		out, err := r.Step(env.Address{Node: "p"}, msg, nil)
-		if err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
-		return out[0].Message
-	}
+	r := newReplica(t, m)
+	ask := func(msg env.Message) env.Message { return step(t, r, "p", msg).Message }
 	var known []abd.Item
 	for i := range maxExamined + 2 {
 		key := abd.Key(fmt.Sprintf("%06d", i))
@@ -433,19 +368,14 @@ func TestAnswersWaitForWhatTheyShow(t *testing.T) {
 		m := newMemory()
 		m.records["a"] = record(1)
 		m.loadAt, m.scanAt = c.load, c.scan
-		r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newReplica(t, m)
 		for _, msg := range []env.Message{&Attest{Life: 0}, &Offer{}} {
-			out, err := r.Step(env.Address{Node: "p"}, msg, nil)
-			if err != nil || len(out) != 1 || out[0].After != c.want {
-				t.Errorf("loaded at %d, scanned at %d: the answer to %T is %+v, %v; want it to wait for %d", c.load, c.scan, msg, out, err, c.want)
+			if out := step(t, r, "p", msg); out.After != c.want {
+				t.Errorf("loaded at %d, scanned at %d: the answer to %T is %+v; want it to wait for %d", c.load, c.scan, msg, out, c.want)
 			}
 		}
-		out, err := r.Step(env.Address{Node: "p"}, &Summarize{Keys: 9}, nil)
-		if err != nil || len(out) != 1 || out[0].After != c.scan {
-			t.Errorf("scanned at %d: the answer is %+v, %v", c.scan, out, err)
+		if out := step(t, r, "p", &Summarize{Keys: 9}); out.After != c.scan {
+			t.Errorf("scanned at %d: the answer is %+v", c.scan, out)
 		}
 	}
 }
@@ -567,28 +497,18 @@ func TestDamageBehindARange(t *testing.T) {
 	m.records["a"], m.records["b"], m.records["c"] = record(1), record(2), record(3)
 	m.damaged["c"] = true
 	for _, known := range []bool{true, false} {
-		r, err := NewReplica(Config{Self: "n", MaxValue: 100}, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := newReplica(t, m)
 		if !known {
 			r.recovered("c")
 		}
 		for _, req := range []env.Message{&Summarize{Range: Range{To: "b"}, Keys: 9}, &Offer{Range: Range{To: "b"}}, &Attest{Before: "c", Life: 1}} {
-			out, err := r.Step(env.Address{Node: "p"}, req, nil)
-			if err != nil || len(out) != 1 {
-				t.Fatal(out, err)
-			}
-			if refused, is := out[0].Message.(*env.Refused); is {
+			if refused, is := step(t, r, "p", req).Message.(*env.Refused); is {
 				t.Errorf("known %v: %T: %v", known, req, refused)
 			}
 		}
-		out, err := r.Step(env.Address{Node: "p"}, &Attest{Life: 1}, nil)
-		if err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
-		if _, is := out[0].Message.(*env.Refused); !is {
-			t.Errorf("known %v: attested beyond the damage: %+v", known, out[0].Message)
+		answer := step(t, r, "p", &Attest{Life: 1}).Message
+		if _, is := answer.(*env.Refused); !is {
+			t.Errorf("known %v: attested beyond the damage: %+v", known, answer)
 		}
 	}
 }
@@ -612,16 +532,9 @@ func TestTakeLeavesNothingOut(t *testing.T) {
 // The node that comes one too late isn't attested, nor does it begin another life; who
 // has healed before may again. What members then know together still fits into a message.
 func TestOnlySoManyNodesHeal(t *testing.T) {
-	r, err := NewReplica(Config{Self: "n", MaxValue: 100}, newMemory())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := newReplica(t, newMemory())
 	attest := func(from quorum.NodeID, life abd.Life) bool {
-		out, err := r.Step(env.Address{Node: from}, &Attest{Life: life}, nil)
-		if err != nil || len(out) != 1 {
-			t.Fatal(out, err)
-		}
-		_, is := out[0].Message.(*Attested)
+		_, is := step(t, r, from, &Attest{Life: life}).Message.(*Attested)
 		return is
 	}
 	node := func(i int) quorum.NodeID { return quorum.NodeID(fmt.Sprintf("p%d", i)) }
