@@ -23,14 +23,17 @@ type gathered struct {
 	sources   []quorum.NodeID // those of them that have left its value out
 }
 
-func (g *gathered) begin(cs quorum.Configurations, rules Rules) {
-	if rules.FastOnNewest {
-		cs = cs[len(cs)-1:]
-	}
-	g.holders.Begin(cs)
-}
+func (g *gathered) begin(cs quorum.Configurations, rules Rules) { g.holders.Begin(judged(cs, rules)) }
 
-func (g *gathered) grow(cs quorum.Configurations) { g.holders.Grow(cs) }
+func (g *gathered) grow(cs quorum.Configurations, rules Rules) { g.holders.Grow(judged(cs, rules)) }
+
+// judged are the configurations that settled goes by: all that are active.
+func judged(cs quorum.Configurations, rules Rules) quorum.Configurations {
+	if rules.FastOnNewest {
+		return cs[len(cs)-1:]
+	}
+	return cs
+}
 
 // add takes one more answer.
 func (g *gathered) add(from quorum.NodeID, ack *GetAck) {
@@ -82,7 +85,7 @@ func (r *Registers) getOnce(e env.Env, key Key, tagOnly bool) (found, error) {
 	p := r.begin("get")
 	var g gathered
 	g.begin(p.config.Active(), r.Rules)
-	p.grow = g.grow
+	p.grow = func(cs quorum.Configurations) { g.grow(cs, r.Rules) }
 	p.again = func(cs quorum.Configurations) {
 		g = gathered{}
 		g.begin(cs, r.Rules)
@@ -137,8 +140,8 @@ func (r *Registers) fetch(e env.Env, key Key, before *phase, known *gathered) (f
 	var own gathered
 	own.begin(p.config.Active(), r.Rules)
 	p.grow = func(cs quorum.Configurations) {
-		known.grow(cs)
-		own.grow(cs)
+		known.grow(cs, r.Rules)
+		own.grow(cs, r.Rules)
 	}
 	accept := func(from quorum.NodeID, answer env.Message) bool {
 		ack, ok := answer.(*GetAck)

@@ -144,7 +144,7 @@ func (r *Replica) Step(from env.Address, m env.Message, out []env.Out) ([]env.Ou
 		out = append(out, env.Out{Mailbox: mailTell, Message: &changed{}, After: r.at})
 	}
 	if r.Map() == before && r.merged.Done && r.merged != merged {
-		return append(out, env.Out{Mailbox: mailInstall, Message: &changed{}, After: r.mergedAt}), nil
+		return append(out, env.Out{Mailbox: mailInstall, Message: &changed{}, After: r.hasMerged()}), nil
 	}
 	return r.Notify(before, out), nil
 }

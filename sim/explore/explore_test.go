@@ -112,6 +112,8 @@ func TestMutants(t *testing.T) {
 		{"one", "abd.NoWriteBack", 1, 0, "durable-on-quorum"},
 		{"come", "reconfig.ReadyUnsaved", 0, 0, "operation-failed"},
 		{"put-all", "rambo.FenceUnsaved", 1, 0, "fenced"},
+		{"come", "rambo.MergedUnsaved", 1, 0, "lost-at-retirement"},
+		{"one", "abd.FastOnNewest", 1, 0, "durable-on-quorum"},
 	} {
 		s := scope(t, m.scope, m.crashes, m.lost)
 		r := mustExplore(t, s, explore.Options{Rules: []string{m.rule}})
