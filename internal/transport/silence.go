@@ -22,10 +22,9 @@ type silence struct {
 
 	mu struct {
 		sync.Mutex
-		awaited bool      // something was sent, and watched
-		since   time.Time // when it was, or a packet came after it
+		awaited bool      // something was sent, and no look has found an answer
+		since   time.Time // when the first was sent that no packet has followed
 		packets uint64    // that had come by then
-		more    bool      // something was sent since the last look
 		over    bool
 		timer   *time.Timer
 	}
@@ -35,41 +34,40 @@ func newSilence(limit time.Duration, packets func() uint64, found func()) *silen
 	return &silence{limit: limit, packets: packets, found: found}
 }
 
-// sent is called with each write.
+// sent is called before each write. A packet that has come since the write
+// before answers that: from here on, this one waits.
 func (w *silence) sent() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.mu.over || w.mu.awaited {
-		w.mu.more = true
+	n := w.packets()
+	if w.mu.over || w.mu.awaited && n == w.mu.packets {
 		return
 	}
-	w.mu.awaited, w.mu.since, w.mu.packets = true, time.Now(), w.packets()
-	if w.mu.timer == nil {
+	w.mu.since, w.mu.packets = time.Now(), n
+	switch {
+	case w.mu.awaited: // the timer runs
+	case w.mu.timer == nil:
 		w.mu.timer = time.AfterFunc(w.limit/silenceLooks, w.look)
-	} else {
+	default:
 		w.mu.timer.Reset(w.limit / silenceLooks)
 	}
+	w.mu.awaited = true
 }
 
-// look looks whether anything has come.
+// look looks whether anything has come since the last write.
 func (w *silence) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.mu.over {
-		return
-	}
-	switch n := w.packets(); {
-	case n != w.mu.packets && !w.mu.more:
+	switch {
+	case w.mu.over:
+	case w.packets() != w.mu.packets:
 		w.mu.awaited = false
-		return
-	case n != w.mu.packets:
-		w.mu.since, w.mu.packets, w.mu.more = time.Now(), n, false
 	case time.Since(w.mu.since) >= w.limit:
 		w.mu.over = true
 		go w.found()
-		return
+	default:
+		w.mu.timer.Reset(w.limit / silenceLooks)
 	}
-	w.mu.timer.Reset(w.limit / silenceLooks)
 }
 
 // stop ends the watch.

@@ -49,3 +49,45 @@ func TestSilence(t *testing.T) {
 		})
 	}
 }
+
+// TestSilenceBetweenLooks: how often something was sent and answered between two
+// looks makes no difference. A client that asks twice and is idle then must not
+// lose its connection.
+func TestSilenceBetweenLooks(t *testing.T) {
+	const limit = 5 * time.Second
+	for _, test := range []struct {
+		name   string
+		events string // each 100 ms: s something is sent, p a packet comes
+		silent bool   // in the end
+	}{
+		{"asked once", "sp", false},
+		{"asked twice", "spsp", false},
+		{"asked while the first is on its way", "sspp", false},
+		{"asked in two looks", "sp---------spsp", false},
+		{"the last isn't answered", "spsps", true},
+		{"the last of two looks isn't answered", "spsp-----------s", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var packets atomic.Uint64
+				var found atomic.Bool
+				w := newSilence(limit, packets.Load, func() { found.Store(true) })
+				for _, event := range test.events {
+					switch event {
+					case 's':
+						w.sent()
+					case 'p':
+						packets.Add(1)
+					}
+					<-time.After(100 * time.Millisecond)
+				}
+				<-time.After(time.Minute)
+				w.stop()
+				synctest.Wait()
+				if found.Load() != test.silent {
+					t.Errorf("silent: %v, want %v", found.Load(), test.silent)
+				}
+			})
+		})
+	}
+}
