@@ -22,6 +22,7 @@ type fake struct {
 	*identity.Folder
 	config client.Config                   // of a client of it
 	answer func(m env.Message) env.Message // nil: none
+	stats  func() transport.Stats
 }
 
 func (f *fake) Up(*transport.Session)          {}
@@ -73,6 +74,7 @@ func startFake(t *testing.T, answer func(f *fake, m env.Message) env.Message) *f
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.stats = tr.Stats
 	t.Cleanup(func() {
 		if err := tr.Close(); err != nil {
 			t.Error(err)
@@ -202,5 +204,18 @@ func TestAPlanThatIsDecided(t *testing.T) {
 	var busy *client.ConflictError
 	if _, err := c.Plan(t.Context(), client.Change{Set: []string{"a"}, Quorum: "majority"}); !errors.As(err, &busy) {
 		t.Errorf("the plan of another change: %v", err)
+	}
+}
+
+// TestOpenDialsOnce: a client that finds its cluster makes one connection with
+// each node, though it asks at all addresses at once and keeps sessions with the
+// members.
+func TestOpenDialsOnce(t *testing.T) {
+	t.Parallel()
+	f := startFake(t, func(f *fake, _ env.Message) env.Message { return f.describe() })
+	f.config.Endpoints = []string{f.config.Endpoints[0], f.config.Endpoints[0], f.config.Endpoints[0]}
+	openClient(t, f.config)
+	if n := f.stats().Incoming; n != 1 {
+		t.Errorf("%d connections came in", n)
 	}
 }

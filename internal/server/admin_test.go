@@ -85,7 +85,7 @@ func TestMetrics(t *testing.T) {
 	want := []string{
 		"atoll_answers_dropped_total", "atoll_certificate_expiry_seconds",
 		"atoll_connection_memory_bytes", "atoll_connection_memory_refused_total", "atoll_connections",
-		"atoll_connections_evicted_total", "atoll_connections_refused_total",
+		"atoll_connections_evicted_total", "atoll_connections_incoming_total", "atoll_connections_refused_total",
 		"atoll_denied_total", "atoll_disk_bytes",
 		"atoll_disk_full", "atoll_disk_stalled", "atoll_disk_stalls_total", "atoll_held_answers",
 		"atoll_inbox_messages", "atoll_journal_sync_seconds_count", "atoll_journal_sync_seconds_sum", "atoll_keys", "atoll_mail_dropped_total",

@@ -57,6 +57,10 @@ func newMetrics(s *Server) *metrics {
 			Help: "Messages for tasks that found no room in their mailbox.",
 		}, func() float64 { return float64(s.runtime.Stats().MailDropped) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "atoll_connections_incoming_total",
+			Help: "Connections that came in, those included that came to nothing.",
+		}, func() float64 { return float64(s.transport.Stats().Incoming) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "atoll_connections_refused_total",
 			Help: "Connections that were turned away because there were too many, or no memory for another.",
 		}, func() float64 { return float64(s.transport.Stats().Refused) }),

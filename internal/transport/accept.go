@@ -73,6 +73,7 @@ func guestOf(conn *quic.Conn) *guest {
 // enter is called with the first packet of each connection that comes in. QUIC
 // ends the context together with the connection.
 func (d *door) enter(ctx context.Context, info *quic.ClientInfo) (context.Context, error) {
+	d.counters.incoming.Add(1)
 	g := &guest{door: d, host: hostOf(info.RemoteAddr)}
 	if d.inside.Add(1) > d.limit+nodeReserve || !d.begin(g.host) {
 		d.inside.Add(-1)

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -16,24 +17,39 @@ import (
 // already, that one is returned. The session isn't made again when it breaks,
 // unless the node is one that Send or Connect was asked for.
 //
+// ctx bounds how long it waits. The attempt isn't given up with it: others may
+// wait for the same one, and the session that comes of it is kept.
+//
 // The error is a *DialError that wraps the reason: a certificate that one side
 // doesn't accept (see identity.ClassOf), no answer, another version.
 func (t *Transport) DialAddress(ctx context.Context, address string) (*Session, error) {
-	ctx, cancel := t.scope(ctx)
-	defer cancel()
-	l, err := t.dialNamed(ctx, address, "", t.introduce)
+	a, err := t.attemptAt(address)
 	if err != nil {
-		return nil, err
+		return nil, &DialError{Address: address, Err: err}
 	}
-	return t.register(l)
+	select {
+	case <-a.over:
+		return a.session, a.err
+	case <-ctx.Done():
+		return nil, &DialError{Address: address, Err: explainDial(context.Cause(ctx))}
+	}
 }
 
-// dialNode makes a session with a node at one of these addresses.
-func (t *Transport) dialNode(ctx context.Context, node quorum.NodeID, addresses []string) (*Session, error) {
+// dialNode makes a session with a node at one of these addresses, or returns the
+// one that there is by then.
+func (t *Transport) dialNode(ctx context.Context, p *peer, addresses []string) (*Session, error) {
 	if len(addresses) == 0 {
 		return nil, ErrNoAddress
 	}
-	l, err := t.dialAny(ctx, node, addresses, t.introduce)
+	l, err := dialAny(ctx, addresses, func(ctx context.Context, address string) (*link, error) {
+		if err := t.giveWay(ctx, p.node, address); err != nil {
+			return nil, err
+		}
+		return t.dialNamed(ctx, address, p.node, t.introduce)
+	})
+	if s := p.session.Load(); errors.Is(err, errThere) && s != nil {
+		return s, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +68,9 @@ func (t *Transport) Probe(ctx context.Context, node quorum.NodeID, addresses []s
 	}
 	ctx, cancel := t.scope(ctx)
 	defer cancel()
-	l, err := t.dialAny(ctx, node, addresses, t.recognise)
+	l, err := dialAny(ctx, addresses, func(ctx context.Context, address string) (*link, error) {
+		return t.dialNamed(ctx, address, node, t.recognise)
+	})
 	if err == nil {
 		l.close(CodeUnwanted, "only to see whether the address is right")
 	}
@@ -69,11 +87,9 @@ func (t *Transport) dialedAt(node quorum.NodeID, addresses []string) bool {
 }
 
 // dialAny makes a link to a node at one of these addresses.
-func (t *Transport) dialAny(ctx context.Context, node quorum.NodeID, addresses []string, meet meeting) (*link, error) {
+func dialAny(ctx context.Context, addresses []string, dial func(ctx context.Context, address string) (*link, error)) (*link, error) {
 	addresses = addresses[:min(len(addresses), maxAddresses)]
-	return race(ctx, len(addresses), func(ctx context.Context, i int) (*link, error) {
-		return t.dialNamed(ctx, addresses[i], node, meet)
-	})
+	return race(ctx, len(addresses), func(ctx context.Context, i int) (*link, error) { return dial(ctx, addresses[i]) })
 }
 
 // A meeting is what is said on a connection that was dialed, until the link is made:

@@ -268,7 +268,7 @@ func (t *Transport) dialAfresh(ctx context.Context, p *peer) (*Session, error) {
 		attempt, cancel := context.WithCancel(ctx)
 		results := make(chan result, 1)
 		go func() {
-			s, err := t.dialNode(attempt, p.node, addresses)
+			s, err := t.dialNode(attempt, p, addresses)
 			results <- result{s, err}
 		}()
 		var r result

@@ -37,6 +37,9 @@ type Stats struct {
 	Dialed, Accepted uint64
 	// Dial counts attempts to reach an address that failed.
 	Dial DialFailures
+	// Incoming counts connections that came in, finished handshakes or not:
+	// what it is more than Accepted was for nothing.
+	Incoming uint64
 	// Refused counts connections that were turned away for their number,
 	// Handshakes those that came in and failed to prove who they are.
 	Refused, Handshakes uint64
@@ -62,7 +65,7 @@ type counters struct {
 	bulkIn, bulkOut                                     atomic.Uint64
 	queueFull, badFrames, stalls                        atomic.Uint64
 	overBudget, evicted                                 atomic.Uint64
-	dialed, accepted, refused, handshakes               atomic.Uint64
+	dialed, accepted, incoming, refused, handshakes     atomic.Uint64
 	dial                                                struct {
 		timeout, certificate, wrongNode, refused, other atomic.Uint64
 	}
@@ -84,7 +87,7 @@ func (t *Transport) Stats() Stats {
 		QueueFull: c.queueFull.Load(), BadFrames: c.badFrames.Load(), Stalls: c.stalls.Load(),
 		Memory: memory, MemoryClients: clients, OverBudget: c.overBudget.Load(), Evicted: c.evicted.Load(),
 		Sessions: sessions, Dialed: c.dialed.Load(), Accepted: c.accepted.Load(),
-		Refused: c.refused.Load(), Handshakes: c.handshakes.Load(),
+		Incoming: c.incoming.Load(), Refused: c.refused.Load(), Handshakes: c.handshakes.Load(),
 		Dial: DialFailures{
 			Timeout:     c.dial.timeout.Load(),
 			Certificate: c.dial.certificate.Load(),

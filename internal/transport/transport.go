@@ -37,6 +37,7 @@ type Transport struct {
 		sessions    map[uint64]*Session
 		lastSession uint64
 		peers       map[quorum.NodeID]*peer
+		attempts    map[string]*attempt // by address; see DialAddress
 	}
 }
 
@@ -58,6 +59,7 @@ func New(c Config) (*Transport, error) {
 	t.door.limit, t.door.budget, t.door.log, t.door.counters = int64(c.MaxIncoming), t.budget, c.Log, &t.counters
 	t.mu.sessions = make(map[uint64]*Session)
 	t.mu.peers = make(map[quorum.NodeID]*peer)
+	t.mu.attempts = make(map[string]*attempt)
 	t.quietBuffers()
 	var listening []*socket
 	for _, address := range c.Listen {
