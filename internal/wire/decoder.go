@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/vmihailenco/msgpack/v5"
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
@@ -121,7 +122,9 @@ func (r *reader) take(n int) []byte {
 }
 
 // After a failure every method below returns zero and reads nothing, so that
-// decoders need to look at d.err only where they loop.
+// decoders need to look at d.err only where they loop. What is short is read
+// here, as an answer may have thousands of records of a dozen parts each; the rest
+// is left to the msgpack decoder.
 
 // fail notes the first problem, at the place that was read last.
 func (d *Decoder) fail(field, format string, args ...any) {
@@ -187,12 +190,18 @@ func (d *Decoder) arrayLen(field string, size int) int {
 	if !ok {
 		return 0
 	}
-	if !msgpcode.IsFixedArray(c) && c != msgpcode.Array16 && c != msgpcode.Array32 {
+	n := int(c & msgpcode.FixedArrayMask)
+	switch {
+	case msgpcode.IsFixedArray(c):
+		d.in.off++
+	case c == msgpcode.Array16 || c == msgpcode.Array32:
+		var err error
+		n, err = d.mp.DecodeArrayLen()
+		d.wrap(field, err)
+	default:
 		d.fail(field, "code %#02x is not an array", c)
 		return 0
 	}
-	n, err := d.mp.DecodeArrayLen()
-	d.wrap(field, err)
 	if d.err == nil && (n < 0 || n > d.in.left()/size) { // < 0: a count that int can't hold
 		d.fail(field, "%d elements in %d bytes", n, d.in.left())
 	}
@@ -211,9 +220,8 @@ func (d *Decoder) bool(field string) bool {
 		d.fail(field, "code %#02x is not a boolean", c)
 		return false
 	}
-	v, err := d.mp.DecodeBool()
-	d.wrap(field, err)
-	return v
+	d.in.off++
+	return c == msgpcode.True
 }
 
 // uint reads an unsigned number of any width.
@@ -226,8 +234,14 @@ func (d *Decoder) uint(field string, most uint64) uint64 {
 		d.fail(field, "code %#02x is not an unsigned number", c)
 		return 0
 	}
-	n, err := d.mp.DecodeUint64()
-	d.wrap(field, err)
+	n := uint64(c)
+	if c <= msgpcode.PosFixedNumHigh {
+		d.in.off++
+	} else {
+		var err error
+		n, err = d.mp.DecodeUint64()
+		d.wrap(field, err)
+	}
 	if d.err == nil && n > most {
 		d.fail(field, "%d, at most %d is allowed", n, most)
 	}
@@ -268,8 +282,15 @@ func (d *Decoder) bin(field string, most int) []byte {
 
 // bytes reads a str or bin, as a part of the body.
 func (d *Decoder) bytes(field string, most int) []byte {
-	n, err := d.mp.DecodeBytesLen()
-	d.wrap(field, err)
+	n := 0
+	if b := d.in.b[d.in.off:]; len(b) > 1 && b[0] == msgpcode.Bin8 {
+		n = int(b[1])
+		d.in.off += 2
+	} else {
+		var err error
+		n, err = d.mp.DecodeBytesLen()
+		d.wrap(field, err)
+	}
 	switch {
 	case d.err != nil:
 		return nil
@@ -288,6 +309,19 @@ func (d *Decoder) bytes(field string, most int) []byte {
 // body of up to MaxFrame bytes alive wherever the key goes: into the index of
 // a store, or into what a client keeps of a list.
 func (d *Decoder) key(field string) abd.Key { return abd.Key(d.bin(field, abd.MaxKey)) }
+
+// sharedKey is key for one of many: up to keyPiece bytes of them share a piece of
+// memory, which each of them keeps alive.
+func (d *Decoder) sharedKey(field string, piece *strings.Builder, left int) abd.Key {
+	b := d.bin(field, abd.MaxKey)
+	if piece.Cap()-piece.Len() < len(b) {
+		*piece = strings.Builder{}
+		piece.Grow(max(len(b), min(left*len(b), keyPiece)))
+	}
+	begin := piece.Len()
+	piece.Write(b)
+	return abd.Key(piece.String()[begin:])
+}
 
 // value reads a value, as a part of the body. An empty one is nil: a slice of
 // no bytes would keep the body alive for nothing.

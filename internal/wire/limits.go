@@ -30,10 +30,11 @@ const (
 	maxText    = 512 // why something was refused; longer ones are cut
 	maxSystem  = len("weights=") + quorum.MaxMembers*(quorum.MaxNodeID+len(":4294967295,"))
 
-	digestSize   = 8   // of a key and its tag
-	instanceSize = 16  // of a store's id
-	maxSignature = 64  // of a ticket, by the cluster's CA
-	maxProof     = 256 // a node's signature under its addresses, with what it takes to check it
+	digestSize   = 8        // of a key and its tag
+	instanceSize = 16       // of a store's id
+	keyPiece     = 16 << 10 // bytes of keys of one list that share their memory
+	maxSignature = 64       // of a ticket, by the cluster's CA
+	maxProof     = 256      // a node's signature under its addresses, with what it takes to check it
 
 	maxAddresses      = 16 // of one node
 	maxConfigurations = quorum.MaxActive

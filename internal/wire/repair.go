@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/binary"
 	"math"
+	"strings"
 
 	"atoll/abd"
 	"atoll/quorum"
@@ -216,12 +217,13 @@ func decodeEntries(d *Decoder) []repair.Entry {
 		return nil
 	}
 	entries := make([]repair.Entry, n)
+	var keys strings.Builder
 	for i := range entries {
 		if d.err != nil {
 			break
 		}
 		fields := d.begin("entry", 2)
-		entries[i] = repair.Entry{Key: d.key("entry key"), Record: decodeRecord(d)}
+		entries[i] = repair.Entry{Key: d.sharedKey("entry key", &keys, n-i), Record: decodeRecord(d)}
 		d.end(fields - 2)
 	}
 	return entries
