@@ -2,6 +2,7 @@ package repair
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -451,6 +452,8 @@ func (m *memory) Walk(after abd.Key, each func(abd.Key, tags.Tag, bool, func() (
 	})
 	return max(scanned, loaded), err
 }
+
+func (m *memory) Expect(iter.Seq[abd.Key]) {}
 
 func (m *memory) Suspects() []abd.Key {
 	var keys []abd.Key

@@ -246,6 +246,13 @@ func (r *Replica) Take(entries []Entry) (stored, bytes int64, err error) {
 }
 
 func (r *Replica) take(entries []Entry, skip bool) (stored, bytes int64, after env.Position, err error) {
+	r.view.Expect(func(yield func(abd.Key) bool) {
+		for i := range entries {
+			if !yield(entries[i].Key) {
+				return
+			}
+		}
+	})
 	for _, e := range entries {
 		err := (&abd.Put{Key: e.Key, Record: e.Record}).Check(r.maxValue)
 		switch {

@@ -3,6 +3,7 @@ package repair
 import (
 	"cmp"
 	"errors"
+	"iter"
 	"strings"
 
 	"atoll/abd"
@@ -14,9 +15,10 @@ import (
 type View interface {
 	abd.View
 
-	// Walk, Heal, Suspects, Gap, Cell and SetCell are those of replica.Store.
+	// Walk, Expect, Heal, Suspects, Gap, Cell and SetCell are those of replica.Store.
 
 	Walk(after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool) (env.Position, error)
+	Expect(keys iter.Seq[abd.Key])
 	Suspects() []abd.Key
 
 	Heal(key abd.Key, r abd.Record) (env.Position, error)

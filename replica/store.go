@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"atoll/abd"
 	"atoll/env"
@@ -25,6 +26,10 @@ type Store interface {
 	// abd.ErrDamaged and names a *abd.DamagedRecord if nothing but the value
 	// can't be trusted, and is else nil.
 	Walk(after abd.Key, each func(key abd.Key, tag tags.Tag, deleted bool, value func() ([]byte, error)) bool) (env.Position, error)
+
+	// Expect says which keys will be loaded and stored next, many, for the sake of
+	// speed alone: it changes nothing.
+	Expect(keys iter.Seq[abd.Key])
 
 	// Heal puts r in the place of the record of a key, as Store does, and
 	// also where the old record is damaged. The zero Record removes the key,

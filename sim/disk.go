@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -216,6 +217,9 @@ func (d *Disk) Walk(after abd.Key, each func(key abd.Key, tag tags.Tag, deleted 
 		})
 	})
 }
+
+// Expect implements replica.Store. A map has no use for it.
+func (d *Disk) Expect(iter.Seq[abd.Key]) {}
 
 // Cut implements replica.Store.
 func (d *Disk) Cut() env.Position {

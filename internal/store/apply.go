@@ -35,9 +35,10 @@ func (s *Store) applyTables() {
 func (s *Store) applyTable(t *table) error {
 	begin, done := time.Now(), 0
 	t.sorted()
-	for c := t.from(""); ; {
-		batch, more, err := nextBatch(c)
-		if err != nil {
+	var batch []appliedRecord
+	for c, more := t.from(""), true; ; {
+		var err error
+		if batch, more, err = nextBatch(c, batch[:0]); err != nil {
 			return err
 		}
 		m, cells := s.summary, map[string][]byte(nil)
@@ -94,9 +95,9 @@ func (s *Store) pace(done float64) bool {
 	}
 }
 
-// nextBatch takes applyBytes of a table, in order of the keys: each page of
-// bbolt is rewritten once a table, and not once a batch.
-func nextBatch(c *tableCursor) (batch []appliedRecord, more bool, err error) {
+// nextBatch appends applyBytes of a table to batch, in order of the keys: each page
+// of bbolt is rewritten once a table, and not once a batch.
+func nextBatch(c *tableCursor, batch []appliedRecord) (_ []appliedRecord, more bool, err error) {
 	size := 0
 	for {
 		key, ok := c.peek()

@@ -80,6 +80,8 @@ const (
 	// memoHeads is how many records' heads are remembered: a few times as
 	// many as puts are on their way. It takes 80 bytes and a key for each.
 	memoHeads = 8192
+	// expectKeys is how many of the keys that Expect is told are looked at.
+	expectKeys = 4096
 	// manyParts is how many pieces bbolt's tree is divided into before they
 	// are checked, at least, if it has as many pages.
 	manyParts = 64

@@ -43,3 +43,8 @@ func readAhead(f *os.File, offset, length int64) {
 func adviseLarge(b []byte) {
 	unix.Madvise(b, unix.MADV_HUGEPAGE) // without that it is only slower
 }
+
+// adviseLargeAt is adviseLarge for all memory from begin to end, whoever has it.
+func adviseLargeAt(begin, end uintptr) {
+	unix.Syscall(unix.SYS_MADVISE, begin, end-begin, unix.MADV_HUGEPAGE)
+}

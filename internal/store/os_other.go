@@ -15,3 +15,6 @@ func readAhead(*os.File, int64, int64) {}
 
 // adviseLarge does nothing: the system isn't asked.
 func adviseLarge([]byte) {}
+
+// adviseLargeAt does nothing, either.
+func adviseLargeAt(uintptr, uintptr) {}

@@ -259,6 +259,9 @@ func (s *state) load(key abd.Key, withValue bool, over *overrides) (record []byt
 	r := &s.reading
 	r.Lock()
 	defer r.Unlock()
+	if s.inGap(keyBytes(key)) {
+		return nil, nil
+	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
@@ -306,9 +309,6 @@ func (s *state) noteCut() {
 // order. The caller holds s.reading.
 func (s *state) search(key []byte, withValue bool, over *overrides) ([]byte, error) {
 	r := &s.reading
-	if g := &r.gap; g.known && bytes.Compare(key, g.from) >= 0 && (len(g.to) == 0 || bytes.Compare(key, g.to) < 0) {
-		return nil, nil
-	}
 	if r.placed && withValue {
 		if k, v := r.cursor.Next(); bytes.Equal(k, key) {
 			return s.check(key, v)
@@ -325,6 +325,20 @@ func (s *state) search(key []byte, withValue bool, over *overrides) ([]byte, err
 	}
 	r.gap.known, r.gap.from, r.gap.to = true, append(r.gap.from[:0], key...), append(r.gap.to[:0], k...)
 	return nil, nil
+}
+
+// inGap reports whether a key was proved absent, in the shared transaction. The
+// caller holds s.reading.
+func (s *state) inGap(key []byte) bool {
+	g := &s.reading.gap
+	return g.known && bytes.Compare(key, g.from) >= 0 && (len(g.to) == 0 || bytes.Compare(key, g.to) < 0)
+}
+
+// absent reports whether it costs nothing to say that bbolt doesn't have a key.
+func (s *state) absent(key abd.Key) bool {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	return s.inGap(keyBytes(key))
 }
 
 // endReading ends the shared transaction. The caller holds s.reading.

@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"sync"
@@ -33,7 +34,12 @@ type Store struct {
 	records  uint32       // how many those are
 	known    struct {     // the key that was last looked up
 		key      abd.Key
+		hash     uint32
 		presence presence
+	}
+	ahead struct { // the keys that are expected
+		hashes [expectKeys]uint32
+		sum    uint32 // of what was touched; nobody needs it
 	}
 	memo  memo
 	cells map[string]cell
@@ -94,9 +100,13 @@ func (s *Store) fail(err error) {
 
 // usable returns why the store can't be written any more.
 func (s *Store) usable() error {
+	// One select of both would cost more than all else that Store looks at.
 	select {
 	case <-s.failing:
 		return s.failure
+	default:
+	}
+	select {
 	case <-s.closing:
 		return ErrClosed
 	default:
@@ -126,10 +136,12 @@ func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error
 		return nil, 0, err
 	}
 	if !ok {
-		if len(key) == 0 {
+		switch {
+		case len(key) == 0:
 			return nil, 0, nil
-		}
-		if !withValue {
+		case s.state.absent(key):
+			ok = true // nothing to remember: it is found out again as fast
+		case !withValue:
 			e.record, ok = s.memo.get(key, hash)
 		}
 	}
@@ -146,8 +158,35 @@ func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error
 			return nil, 0, damagedRecord(s.journal.dir, keyBytes(key), reason)
 		}
 	}
-	s.known.key, s.known.presence = key, presenceOf(e.record)
+	s.known.key, s.known.hash, s.known.presence = key, hash, presenceOf(e.record)
 	return e.record, e.position, nil
+}
+
+// hash returns the hash of a key.
+func (s *Store) hash(key abd.Key) uint32 {
+	if s.known.key == key {
+		return s.known.hash
+	}
+	return s.active.hash(key)
+}
+
+// Expect implements replica.Store: it brings the places of the keys into the
+// processor's cache, for many at a time. One by one, each would be waited for.
+func (s *Store) Expect(keys iter.Seq[abd.Key]) {
+	hashes := s.ahead.hashes[:0]
+	for key := range keys {
+		if len(hashes) == expectKeys {
+			break
+		}
+		hash := s.active.hash(key)
+		hashes = append(hashes, hash)
+		s.ahead.sum += uint32(len(s.memo.heads[hash%memoHeads].key))
+	}
+	for _, t := range s.tables() {
+		if t != nil {
+			s.ahead.sum += t.touch(hashes)
+		}
+	}
 }
 
 // tables returns what isn't in bbolt yet. It must be called before bbolt is
@@ -191,7 +230,7 @@ func (s *Store) append(key abd.Key, r abd.Record, before func(*Store, abd.Key) (
 		return 0, err
 	}
 	s.appended++
-	record := s.active.put(key, s.active.hash(key), recordHead+len(r.Value), s.appended, old)
+	record := s.active.put(key, s.hash(key), recordHead+len(r.Value), s.appended, old)
 	fillRecord(record, key, r)
 	s.group = appendEntry(s.group, key, record)
 	s.stored(key, size, old, presenceOf(record))
@@ -217,8 +256,9 @@ func (s *Store) admit(size int64) error {
 func (s *Store) stored(key abd.Key, size int64, before, after presence) {
 	s.count(size)
 	s.recount(before, after)
-	s.memo.forget(key, s.active.hash(key))
-	s.known.key, s.known.presence = key, after
+	hash := s.hash(key)
+	s.memo.forget(key, hash)
+	s.known.key, s.known.hash, s.known.presence = key, hash, after
 }
 
 // count counts an entry of so many bytes that was appended to the group.

@@ -257,7 +257,7 @@ func TestCrashWithinApply(t *testing.T) {
 	}
 	mustCommit(t, s)
 	s.active.arrange()
-	batch, _, err := nextBatch(s.active.from("k10"))
+	batch, _, err := nextBatch(s.active.from("k10"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

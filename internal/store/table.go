@@ -20,13 +20,15 @@ import (
 // the garbage collector has nothing to walk through, however many keys.
 const (
 	// firstChunk and largestChunk are what is allocated at once for keys and
-	// records, in bytes: more each time.
+	// records, in bytes: an eighth of what there is, so that no more is free.
+	// The largest fill large pages.
 	firstChunk   = 4 << 10
-	largestChunk = 256 << 10
+	largestChunk = largePage
 	// ownChunk is the size in bytes from which a record has a chunk for
 	// itself, which is let go when the record is replaced.
-	ownChunk = largestChunk / 4
-	// itemBlock is how many items are allocated at once.
+	ownChunk = 64 << 10
+	// itemBlock is how many items stand together. As many blocks are allocated
+	// at once as fill a chunk.
 	itemBlock = 4096
 	// firstSlots is the size of a new table's index; a power of two, and no
 	// less than loadParts.
@@ -35,8 +37,8 @@ const (
 	// takes (about a millisecond); the fewer, the more runs a cursor merges.
 	runKeys = 8192
 	// entryOverhead is what a table takes for a key beside its bytes, at
-	// most: its item, its place in a run, and up to three slots.
-	entryOverhead = 32 + 4 + 3*4
+	// most: its item, its place in a run, and up to four slots.
+	entryOverhead = 32 + 4 + 4*4
 	// cellOverhead is about what it takes for a cell beside its bytes.
 	cellOverhead = 96
 )
@@ -172,6 +174,22 @@ func (t *table) get(key abd.Key, hash uint32, withValue bool) (e entry, ok bool,
 	return e, err == nil, err
 }
 
+// touch looks at where hashes are looked for, and returns what depends on all that.
+func (t *table) touch(hashes []uint32) (sum uint32) {
+	for some := range slices.Chunk(hashes, touchKeys) {
+		var numbers [touchKeys]uint32
+		for i, hash := range some {
+			numbers[i] = t.slots[t.home(hash)]
+		}
+		for _, n := range numbers[:len(some)] {
+			if n > 0 {
+				sum += t.item(n - 1).hash
+			}
+		}
+	}
+	return sum
+}
+
 // put makes room for a key's record of the given size, and returns it for the
 // caller to fill at once. A size of 0 says that there is no record any more.
 // before counts when the key is new to the table.
@@ -179,8 +197,9 @@ func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, b
 	i, slot, ok := t.find(key, hash)
 	if !ok {
 		i = uint32(t.count)
-		if i%itemBlock == 0 {
-			t.blocks = append(t.blocks, make([]item, itemBlock))
+		if int(i/itemBlock) == len(t.blocks) {
+			n := max(1, t.nextChunk()/(itemBlock*int(unsafe.Sizeof(item{}))))
+			t.blocks = slices.AppendSeq(t.blocks, slices.Chunk(makeMany[item](n*itemBlock), itemBlock))
 		}
 		t.count++
 		t.slots[slot] = i + 1
@@ -199,7 +218,9 @@ func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, b
 	if !ok && t.count%runKeys == 0 {
 		t.arrange()
 	}
-	if !ok && t.count*4 > len(t.slots)*3 {
+	if !ok && t.count*2 > len(t.slots) {
+		// Each item beside the one that is looked for is a visit to memory, and
+		// in an index that is three quarters full there are eight.
 		t.grow()
 	}
 	return room[len(key):]
@@ -228,11 +249,7 @@ func (t *table) room(n int) (chunk, at uint32, room []byte) {
 		return uint32(len(t.chunks) - 1), 0, t.chunks[len(t.chunks)-1]
 	}
 	if len(t.chunks) == 0 || cap(t.chunks[t.fill])-len(t.chunks[t.fill]) < n {
-		next := firstChunk
-		if len(t.chunks) > 0 {
-			next = min(2*max(cap(t.chunks[t.fill]), firstChunk), largestChunk)
-		}
-		t.chunks = append(t.chunks, make([]byte, 0, max(next, n)))
+		t.chunks = append(t.chunks, makeMany[byte](max(t.nextChunk(), n))[:0])
 		t.fill = uint32(len(t.chunks) - 1)
 	}
 	c := t.chunks[t.fill]
@@ -241,9 +258,27 @@ func (t *table) room(n int) (chunk, at uint32, room []byte) {
 	return t.fill, at, c[at : len(c)+n : len(c)+n]
 }
 
+// nextChunk is the size in bytes of what is allocated next, a power of two.
+func (t *table) nextChunk() int {
+	return min(max(firstChunk, 1<<bits.Len64(uint64(t.bytes/16))), largestChunk)
+}
+
+// makeMany is make for a part of a table. If it is large, the system is asked for
+// large pages, for what stands beside it as well: the parts of a table that grows
+// fill them together, and to touch them for the first time costs a fraction.
+func makeMany[T any](n int) []T {
+	s := make([]T, n)
+	if size := uintptr(n) * unsafe.Sizeof(s[0]); size >= largePage/8 {
+		begin := uintptr(unsafe.Pointer(&s[0]))
+		end := (begin + size + largePage - 1) &^ (largePage - 1)
+		adviseLargeAt(begin&^(largePage-1), end)
+	}
+	return s
+}
+
 // grow doubles the index.
 func (t *table) grow() {
-	t.slots = make([]uint32, 2*len(t.slots))
+	t.slots = makeMany[uint32](2 * len(t.slots))
 	t.shift--
 	for i := range uint32(t.count) {
 		t.index(i)
