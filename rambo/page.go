@@ -201,7 +201,11 @@ func (g *gathering) take(from quorum.NodeID, missing *repair.Missing) bool {
 	for len(g.items) > 0 && !g.in.Has(g.items[len(g.items)-1].Key) {
 		g.items = g.items[:len(g.items)-1]
 	}
-	g.page.entries = append(g.page.entries, missing.Entries...)
+	if len(g.page.entries) == 0 {
+		g.page.entries = slices.Clip(missing.Entries)
+	} else {
+		g.page.entries = append(g.page.entries, missing.Entries...)
+	}
 	for _, c := range missing.Votes {
 		g.page.votes = withVote(g.page.votes, c)
 	}
