@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"errors"
+	"time"
 
 	"atoll/abd"
 	"atoll/env"
@@ -59,7 +60,13 @@ type Cluster struct {
 	Map      *quorum.Map
 	MaxValue int // bytes
 	// Repair: nodes repair each other.
-	Repair  bool
+	Repair bool
+	// Greets: where members change, nodes serve once another one has answered their
+	// greeting, or after Greeting; 0: however long that takes.
+	Greets   bool
+	Greeting time.Duration
+	// Run is a number of the node's present start.
+	Run     uint64
 	Mutants Mutants
 }
 

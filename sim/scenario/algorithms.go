@@ -45,21 +45,27 @@ func (ABD) Node(c Cluster, self quorum.NodeID, store replica.Store) (sim.Stepper
 	changing := c.Map != nil
 	if changing {
 		cfg.Members, cfg.Reconfiguration = c.addresses(), reconfigurationPace()
-		cfg.Join = join.Config{Instance: instanceOf(self), Pace: greetings}
+		cfg.Join = join.Config{Instance: instanceOf(self), Run: c.Run, Pace: greetings, Rules: c.Mutants.Join}
 		if _, member := c.Configurations[0].Place(self); !member {
 			cfg.Configurations = nil
 		}
 	}
 	n, err := replica.New(cfg, store)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case c.Repair:
-		return n, nil
-	case changing:
-		return reconfiguring{n, c.Configurations[0].Members()}, nil
 	}
-	return untasked{n}, nil
+	var does tasked = n
+	switch {
+	case c.Repair:
+	case changing:
+		does = reconfiguring{n, c.Configurations[0].Members()}
+	default:
+		return untasked{n}, nil
+	}
+	if changing && c.Greets {
+		does = &gate{tasked: does, self: self, limit: c.Greeting}
+	}
+	return does, nil
 }
 
 // instanceOf is that of a node's store: each has one for good.
@@ -71,6 +77,7 @@ func instanceOf(node quorum.NodeID) (i join.Instance) {
 // The pace of repair and of greetings in worlds that live for seconds.
 const (
 	greetings = 100 * time.Millisecond
+	greeting  = time.Second // how long a node waits, before it serves, for an answer
 
 	pass = 400 * time.Millisecond
 	page = 2 * time.Millisecond

@@ -15,9 +15,11 @@ func (r *run) happen(d Decision, x *process, to []*process) {
 	switch d.Do {
 	case "crash", "powerloss", "torn", "lose":
 		x.down++
+		x.buried = x.buried || d.For == 0
 		r.kill(d, x)
 	case "pause":
 		x.paused++
+		x.buried = x.buried || d.For == 0
 		x.p.Pause()
 	case "jump":
 		x.p.JumpClock(time.Duration(d.N) * time.Millisecond)
@@ -56,6 +58,8 @@ func (r *run) happen(d Decision, x *process, to []*process) {
 		x.client.narrow.minimal++
 	case "reach":
 		x.client.narrow.reach = append(x.client.narrow.reach, d.N)
+	case "restore":
+		x.node.copy()
 	case "propose":
 		x.operator.propose(d)
 	default:
@@ -94,6 +98,8 @@ func (r *run) cease(d Decision, x *process, to []*process) {
 		if x.full--; x.full == 0 {
 			x.p.Disk().Free()
 		}
+	case "restore":
+		x.node.putBack()
 	case "minimal":
 		x.client.narrow.minimal--
 	case "reach":
@@ -161,8 +167,8 @@ func (r *run) kill(d Decision, x *process) {
 
 // restart begins the next life.
 func (r *run) restart(x *process) {
-	if x.p.Up() {
-		return
+	if x.p.Up() || x.node != nil && x.node.restored != nil {
+		return // a copy is started once: its next start would look newer
 	}
 	switch err := x.p.Restart(); {
 	case errors.Is(err, sim.ErrDiskLost):
@@ -183,6 +189,10 @@ func (r *run) restart(x *process) {
 // fsync failed must stop: what is on the disk nobody knows. Its supervisor
 // starts it again.
 func (r *run) stopped(x *process) {
+	if x.node != nil && x.node.restored != nil && isOutcast(x.p.Failure()) {
+		r.figures.Outcast++
+		return
+	}
 	if !errors.Is(x.p.Failure(), sim.ErrSync) {
 		r.violate("node-stopped", nil, "%s stopped: %v", x.p.ID(), x.p.Failure())
 		return

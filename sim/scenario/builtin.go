@@ -27,7 +27,10 @@ func Builtins() []Scenario {
 	}
 	quiet := named("quiet", "no faults: what an operation costs")
 	quiet.Mix, quiet.Repair = Mix{Read: 50, Write: 50}, repairOff
-	registers := named("registers", "registers of five nodes and eight clients, under every kind of fault", FaultKinds()...)
+	// What a node has forgotten others notice only where nodes greet, and a copy is put
+	// back only where all of them can notice.
+	all := slices.DeleteFunc(FaultKinds(), func(kind string) bool { return kind == "restore" })
+	registers := named("registers", "registers of five nodes and eight clients, under every kind of fault", all...)
 	registers.Quorum = anyQuorum
 	lists := named("lists", "many keys, and lists of them", slices.Concat(crashes, network)...)
 	// A read quorum of majorities shows what is settled: any other doesn't.
@@ -36,11 +39,16 @@ func Builtins() []Scenario {
 	healing := named("healing", "three nodes whose records are damaged, again and again, and healed", "damage", "rot", "minimal", "reach", "lossy", "slow", "crash")
 	healing.Nodes, healing.Keys, healing.Repair = 3, 2, repairOn
 	healing.Faults.Every, healing.Faults.Lasts = Duration(60*time.Millisecond), Duration(60*time.Millisecond)
-	churn := named("churn", "members that change all the time, by two operators, under faults of every kind", FaultKinds()...)
+	churn := named("churn", "members that change all the time, by two operators, under faults of every kind", all...)
 	churn.Nodes, churn.Clients, churn.Keys = 3, 4, 3
 	churn.Quorum = anyQuorum
 	churn.Membership = Membership{Operators: 2, Blank: 5}
 	churn = churn.WithDefaults()
+	copies := named("copies", "members that are restored from older copies of their disks, when all others know better", "restore", "crash", "powerloss", "pause", "slow", "lossy", "double")
+	copies.Nodes, copies.Clients, copies.Keys, copies.Repair = 3, 4, 3, repairOff
+	copies.Membership = Membership{Operators: 1, Blank: 2}
+	copies.Faults.All, copies.Faults.Every = true, Duration(250*time.Millisecond)
+	copies = copies.WithDefaults()
 	return []Scenario{
 		registers,
 		quiet,
@@ -51,6 +59,7 @@ func Builtins() []Scenario {
 		named("disks", "disks that lose, stall, fill up, are damaged or gone", disks...),
 		healing,
 		churn,
+		copies,
 		named("clocks", "clocks that jump and drift", clocks...),
 	}
 }

@@ -122,7 +122,7 @@ func (c *cluster) now() (*quorum.Configuration, Cluster) {
 func (c *cluster) able(k *quorum.Configuration) (s quorum.Set) {
 	for place, id := range k.Members() {
 		n := c.byID[id]
-		if !n.p.Disk().Lost() && (!c.changing || c.succession.KnownBy(n.place).Horizon().Installed >= k.Index()) {
+		if !n.gone() && (!c.changing || c.succession.KnownBy(n.place).Horizon().Installed >= k.Index()) {
 			s = s.Add(place)
 		}
 	}

@@ -84,6 +84,9 @@
 //	lost-at-retirement   what every read quorum of it found, every read quorum
 //	                     of the next one finds
 //	operation-failed     no operation fails but by its own time limit
+//	copy-serves          a node over an older copy of its disk does nothing but
+//	                     greet, where all others know it further
+//	copy-lives           and it ends when it is told
 //
 // And durable-on-quorum asks for a member in every read quorum of the newest
 // installed configuration. See docs/SIMULATOR.md for why not more. Rounds and
@@ -96,8 +99,8 @@
 // Join) can't be stopped: the run hangs, and the stack that SIGQUIT prints says
 // where. One that does ask, and lets no time pass, is a violation.
 //
-// A node that lost its disk is another node from then on. Folders aren't
-// restored from a backup, which nothing notices yet. A phase that was refused
+// A node that lost its disk is another node from then on. An older copy of a disk
+// is put back only where all others can notice (restore.go). A phase that was refused
 // by a node doesn't ask it again, so that a plan in which a disk of the core was
 // full needs a timeout of operations, and Plan.Check insists on it; where
 // members change, no disk of the core may be full.

@@ -37,7 +37,7 @@ func (s Scenario) Draw(seed uint64) Plan {
 	for number := range s.Clusters {
 		d := &drawing{s: s, number: number, seed: seed}
 		if len(s.Faults.Kinds) > 0 {
-			d.heal(slices.Contains(kinds, "lose"))
+			d.heal(slices.Contains(kinds, "lose") || slices.Contains(kinds, "restore"))
 		}
 		if s.changes() {
 			d.proposals()
@@ -200,11 +200,14 @@ func (d *drawing) fill(f *Decision) bool {
 		} else {
 			d.maybeForGood(f)
 		}
-	case "lose":
-		if len(d.healing.Dead) == 0 {
+	case "lose", "restore":
+		if len(d.healing.Dead) == 0 || d.do == "restore" && !s.changes() {
 			return false
 		}
 		f.On = []string{d.healing.Dead[d.below(len(d.healing.Dead))]}
+		if d.do == "restore" {
+			f.For += 2 * Duration(greetings) // most of the others have heard of it by then
+		}
 	case "damage", "rot", "misdirect":
 		rest := d.healing.rest()
 		if f.For = 0; len(rest) == 0 {

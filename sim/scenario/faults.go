@@ -74,6 +74,8 @@ func faultKinds() []kindOfFault {
 			about: "each request of the clients reaches exactly n nodes, for each request others, however often it is sent"},
 		{name: "rot", nodes: true, key: true,
 			about: "the value of the key's record can't be read any more on the nodes' disks; its tag can"},
+		{name: "restore", nodes: true,
+			about: "the nodes are started again behind a copy of their disks, and later run over that copy, if all others know better by then; they must end before they serve, and not come back"},
 		{name: "propose", operators: true, two: true,
 			about: "the operators propose that the nodes \"to\", under the system \"quorum\", are the members from now on"},
 	}

@@ -65,8 +65,11 @@ func (p Plan) spoiled(s Scenario, c *census) error {
 	}
 	for _, d := range p.Decisions {
 		for _, name := range c.all(d.On) {
-			if d.Do == "lose" && !dead[name] {
-				return fmt.Errorf("%s loses its disk: it must be dead after the healing, or an old identity would vote without its memory", name)
+			if d.Do == "restore" && !s.changes() {
+				return fmt.Errorf("%s gets an older disk: nodes notice that only where members change, since they greet each other there", name)
+			}
+			if (d.Do == "lose" || d.Do == "restore") && !dead[name] {
+				return fmt.Errorf("%s loses its disk, or gets an older one: it must be dead after the healing, or an old identity would vote without its memory", name)
 			}
 			if d.Do == "full" && (s.Timeout == 0 || s.changes()) && !rest[name] {
 				return fmt.Errorf("the disk of %s is full: without a timeout of operations it must be among those that aren't healed", name)
@@ -81,6 +84,7 @@ func (p Plan) spoiled(s Scenario, c *census) error {
 
 // heal ends all faults, but for the nodes that the plan leaves as they are.
 func (r *run) heal() {
+	r.checkCopies()
 	r.healed = true
 	dead, deaf, mute := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for _, h := range r.plan.Healing {

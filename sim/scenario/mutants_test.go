@@ -54,6 +54,9 @@ var scripted = map[string]string{
 	"synod.PrepareOnWrite":       "the quorums that differ must meet a race (synod.TestMutants)",
 	"synod.AcceptOnRead":         "the quorums that differ must meet a race (synod.TestMutants)",
 	"synod.RejectedIsFailure":    "operators take no failure for certain (synod.TestMutants)",
+	"join.AnyInstance":           "no ticket is used twice (join/testdata/j1-second-use)",
+	"join.AnswerUnsaved":         "the same (j1-note-unsaved)",
+	"join.OneIsEnough":           "the same (j2-one-note)",
 	"repair.TrustTags":           "a put must be sent once more to a node between its new life and its healing (heal-value)",
 	"repair.HealOneKey":          "a key must be damaged in its own bytes, which no fault here does (heal-key)",
 }
@@ -69,6 +72,8 @@ func worldOf(t *testing.T, rule string) scenario.Scenario {
 	case "abd.DamagedIsAbsent", "repair.HealInSameLife", "repair.RenewOnce", "repair.AttestUnsaved", "repair.HealFromAny", "repair.HealFromSelf", "repair.MergeAnything":
 		s = builtin(t, "healing")
 		s.Faults.Kinds, s.Faults.All = []string{"damage", "minimal", "reach", "lossy"}, true
+	case "join.AnyPosition":
+		s = builtin(t, "copies")
 	case "abd.IgnoreNews":
 		s = builtin(t, "churn")
 	case "rambo.FenceUnsaved", "rambo.FenceReadQuorum", "rambo.ServeUnfenced", "repair.TrustSketch", "rambo.MergeFromOne", "rambo.MergedUnsaved", "rambo.InstallTooFew", "rambo.StayersHaveAll",

@@ -91,6 +91,9 @@ type Figures struct {
 	Decisions int
 	// Installed is how many configurations took over from another one.
 	Installed int
+	// Restored is how many nodes ran over an older copy of their disk, and Outcast how
+	// many of them have ended because others knew better.
+	Restored, Outcast int
 }
 
 // Operations returns how many operations have ended well, of all kinds.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"atoll/abd"
+	"atoll/join"
 	"atoll/replica"
 	"atoll/sim"
 )
@@ -14,6 +15,7 @@ import (
 // of the simulated world. The zero value breaks none.
 type Mutants struct {
 	Replica replica.Rules // the replica's, and abd's for nodes and clients
+	Join    join.Rules
 	World   sim.Rules
 }
 
@@ -203,6 +205,14 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.World.ReuseIDs }},
 		{"sim.RetrySync", "an fsync that failed is tried again, and believed",
 			func(m *Mutants) *bool { return &m.World.RetrySync }},
+		{"join.AnyInstance", "a member notes whatever instance comes",
+			func(m *Mutants) *bool { return &m.Join.AnyInstance }},
+		{"join.AnswerUnsaved", "it answers before that is durable",
+			func(m *Mutants) *bool { return &m.Join.AnswerUnsaved }},
+		{"join.OneIsEnough", "a node is in when one member has noted it",
+			func(m *Mutants) *bool { return &m.Join.OneIsEnough }},
+		{"join.AnyPosition", "what a node has forgotten isn't noticed",
+			func(m *Mutants) *bool { return &m.Join.AnyPosition }},
 		{"sim.TrustTorn", "what is left of a torn group of records is kept",
 			func(m *Mutants) *bool { return &m.World.TrustTorn }},
 		{"sim.TrustDamaged", "a disk shows records whose checksum is wrong",

@@ -69,6 +69,7 @@ type process struct {
 
 	// How many faults are going on that keep it down, and so on.
 	down, paused, off, stalled, full int
+	buried                           bool // it is down, or frozen, as long as there are faults
 	// The factors of those that slow it down, and its disk.
 	gray, slow int
 }
@@ -121,6 +122,10 @@ type node struct {
 	p     *sim.Process
 	// journal is what the checks are told when it is durable.
 	journal succession.Journal[stored]
+
+	in       bool      // it greets: it has durably joined
+	copied   *copied   // nil: there is no copy of its disk
+	restored *restored // nil: it has the disk that it had
 }
 
 // stored is a record that a node has stored.
@@ -210,6 +215,8 @@ func (r *run) addCluster(number int) error {
 		Repair:         r.s.Repair == repairOn,
 		Configurations: quorum.Configurations{configuration},
 		MaxValue:       max(r.s.ValueSize, abd.DefaultMaxValue),
+		Greets:         r.plan.has("restore"),
+		Greeting:       greeting,
 		Mutants:        r.mutants,
 	}}
 	if c.changing {

@@ -70,7 +70,7 @@ func TestSwarm(t *testing.T) {
 		for _, d := range p.Decisions {
 			kinds[d.Do], happened[d.Do] = true, true
 		}
-		for _, k := range scenario.FaultKinds() {
+		for _, k := range s.Faults.Kinds {
 			without[k] = without[k] || !kinds[k]
 		}
 		quorums[p.Scenario.Quorum] = true
@@ -78,7 +78,7 @@ func TestSwarm(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
-	for _, k := range scenario.FaultKinds() {
+	for _, k := range s.Faults.Kinds {
 		if !happened[k] || !without[k] {
 			t.Errorf("%s: in some plan: %v, not in some: %v; want both", k, happened[k], without[k])
 		}

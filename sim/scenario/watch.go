@@ -87,8 +87,15 @@ func (s *watched) Heal(key abd.Key, rec abd.Record) (env.Position, error) {
 // be there.
 func (n *node) boot(p *sim.Process) (sim.Stepper, error) {
 	n.p = p
+	told := n.c.told
+	told.Run = uint64(p.Life())
+	if n.restored != nil {
+		// What it held is lost, and what it holds isn't watched.
+		told.Greeting = 0
+		return n.c.r.algorithm.Node(told, p.ID(), p.Disk())
+	}
 	n.survived()
-	return n.c.r.algorithm.Node(n.c.told, p.ID(), &watched{p.Disk(), n})
+	return n.c.r.algorithm.Node(told, p.ID(), &watched{p.Disk(), n})
 }
 
 // register returns the register of a key, nil for a key of the algorithm's
@@ -144,6 +151,9 @@ func (r *run) numberOf(g *register, rec abd.Record) int {
 
 // synced is called when a commit of the node has ended.
 func (n *node) synced() {
+	if n.restored != nil {
+		return
+	}
 	_, durable := n.p.Disk().Positions()
 	n.journal.Durable(durable, n.nowDurable, func(m *quorum.Map) { n.c.succession.Learns(n.place, m) })
 }
@@ -231,9 +241,13 @@ func (r *run) observe(o sim.Observation) {
 		r.sent(&o)
 		if r.s.changes() {
 			r.clusters[0].page(&o)
+			r.clusters[0].welcomes(&o)
 		}
 	case sim.Arrived:
 		if o.Answer {
+			if n := r.byIndex[o.To.Index()].node; n != nil {
+				n.hears(&o)
+			}
 			r.arrived = arrival{r.byIndex[o.From.Index()].node, o.Conversation}
 		}
 	case sim.Synced:
