@@ -11,7 +11,7 @@ import (
 
 // ErrRefused is the cause of a QuorumError when so many members refused that
 // the others can't make a quorum.
-var ErrRefused = errors.New("too many members refused")
+var ErrRefused = errors.New("those that refused leave no quorum")
 
 // Effect says what an operation that failed has done to the register.
 type Effect uint8

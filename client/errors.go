@@ -64,7 +64,7 @@ type NoQuorumError struct {
 	// is connected with a node.
 	Searched []string
 
-	reading bool // a Get or List, which changes nothing anyway
+	reading bool // a question, which changes nothing anyway
 }
 
 // MemberError is what a member said, or why it is silent.

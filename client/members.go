@@ -326,7 +326,11 @@ func (c *Client) Pending(ctx context.Context) (*reconfig.Report, error) {
 	}
 	r, err := c.proposer(nil).Pending(e)
 	if err != nil {
-		return nil, c.changeFailure(e, nil, err)
+		err = c.changeFailure(e, nil, err)
+		if q, ok := errors.AsType[*NoQuorumError](err); ok {
+			q.reading = true
+		}
+		return nil, err
 	}
 	return r, nil
 }

@@ -100,7 +100,7 @@ func wantUnknown(t *testing.T, err, cause error, down string) abd.Operation {
 func TestWithoutAQuorumEachMemberIsNamed(t *testing.T) {
 	t.Parallel()
 	h := startCluster(t, 3, identity.Spec{})
-	c := h.open()
+	c, admin := h.open(), h.admin()
 	kept := put(t, c, "kept", "v")
 	h.down("b", "c")
 	const reading, writing = "no quorum: ", "no quorum, nothing was changed: "
@@ -114,6 +114,7 @@ func TestWithoutAQuorumEachMemberIsNamed(t *testing.T) {
 			}
 			return last
 		}},
+		{reading, func(ctx context.Context) error { _, err := admin.Pending(ctx); return err }},
 		{writing, func(ctx context.Context) error { _, err := c.Put(ctx, "new", []byte("v")); return err }},
 		{writing, func(ctx context.Context) error { _, err := c.Delete(ctx, "kept"); return err }},
 	} {

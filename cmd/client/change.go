@@ -64,7 +64,7 @@ func changeCommand(name, arguments, purpose, details string, examples []string, 
 			},
 			&urfave.BoolFlag{
 				Name: flagWait, Value: true,
-				Usage: "wait until the new configuration is installed; --wait=false ends when it is decided",
+				Usage: "wait until the new configuration is installed, which is the default; --wait=false ends when it is decided",
 			},
 			cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat)),
 		Codes: cli.ConnectionCodes(cli.ExitNotFound, cli.ExitConflict, cli.ExitUnknown),
@@ -76,6 +76,11 @@ func changeCommand(name, arguments, purpose, details string, examples []string, 
 			cli.ExitUnknown:      "outcome unknown: the same command again finds out",
 		},
 		Run: func(c *urfave.Context) error {
+			for _, node := range c.Args().Slice() {
+				if strings.Contains(node, ",") {
+					return cli.Usagef("%q isn't a node: write spaces between nodes, and no commas", node)
+				}
+			}
 			ch := change(c.Args().Slice())
 			ch.Quorum, ch.Force = c.String(flagQuorum), c.Bool(flagForce)
 			return withClient(c.Context, c, func(ctx context.Context, conn *client.Client) error {

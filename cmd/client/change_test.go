@@ -67,6 +67,7 @@ func TestMemberChanges(t *testing.T) {
 		{"abort", "no change of the members is pending", "", 0},
 		{"add nobody", "", `no node is known by the id or name "nobody"`, cli.ExitNotFound},
 		{"add", "", "NODE is missing", cli.ExitUsage},
+		{"set a,b, c", "", `"a,b," isn't a node: write spaces between nodes, and no commas`, cli.ExitUsage},
 		{"replace a", "", "NEW is missing", cli.ExitUsage},
 		{"replace c b", "", "c isn't a member", cli.ExitUsage},
 		{"add b", "", "any 0 of 2; writes: any 0 of 2 (now: reads: any 0 of 1; writes: any 0 of 1); if that is what you want, force it (--force)", cli.ExitPrecondition},

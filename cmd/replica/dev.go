@@ -54,7 +54,7 @@ before that, or before the cluster serves, it ends with 130.`,
 		Flags: append([]urfave.Flag{
 			&urfave.IntFlag{Name: flagReplicas, EnvVars: []string{cli.Environment(flagReplicas)}, Value: defaultReplicas, Usage: fmt.Sprintf("`COUNT` of replicas of a new cluster, 1 to %d", maxReplicas)},
 			dataDirFlag("to keep the cluster in; without it, a temporary one"),
-			&urfave.IntFlag{Name: flagPort, EnvVars: []string{cli.Environment(flagPort)}, Value: defaultPort, Usage: "`PORT` of the first replica of a new cluster; the others follow"},
+			&urfave.IntFlag{Name: flagPort, EnvVars: []string{cli.Environment(flagPort)}, Value: defaultPort, Usage: fmt.Sprintf("`PORT` of the first replica of a new cluster, from 1; the others follow, up to %d", maxPort)},
 			quorumFlag(),
 			maxValueFlag(),
 			&urfave.BoolFlag{Name: flagOnce, Usage: "show what a cluster does, and end"},

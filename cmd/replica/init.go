@@ -22,6 +22,9 @@ const (
 	flagMaxValue = "max-value"
 )
 
+// dataDirOfNode is what --data-dir means to commands about a node that is there.
+const dataDirOfNode = "of the node, as init or join wrote it"
+
 func dataDirFlag(what string) urfave.Flag {
 	return &urfave.PathFlag{
 		Name: flagDataDir, EnvVars: []string{cli.Environment(flagDataDir)},
@@ -69,7 +72,7 @@ It writes all of it or nothing. With one member it is a cluster of one.`,
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{
 				Name: flagMembers, EnvVars: []string{cli.Environment(flagMembers)},
-				Usage: "`NAME=HOST:PORT`,... of each member",
+				Usage: "`NAME=HOST:PORT`,... of each member, where others dial it; ports are 1 to 65535",
 			},
 			dataDirFlag("to create; missing or empty"),
 			quorumFlag(),

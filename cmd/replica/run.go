@@ -43,22 +43,36 @@ const (
 // settingFlags are the settings of a node, which run uses and config show
 // explains.
 func settingFlags() []urfave.Flag {
+	return append(addressFlags(dataDirOfNode,
+		"without it, the node's addresses in cluster.json",
+		"without it, as cluster.json says, or else where the node listens"), limitFlags()...)
+}
+
+// addressFlags say where the folder of a node is and where the node is; the texts,
+// what holds without them.
+func addressFlags(dir, listen, advertise string) []urfave.Flag {
 	return []urfave.Flag{
-		dataDirFlag("of the node, as init wrote it"),
+		dataDirFlag(dir),
 		&urfave.StringSliceFlag{
 			Name: flagListen, EnvVars: []string{cli.Environment(flagListen)},
-			Usage: "`HOST:PORT`,... to listen on; may be repeated; without it, the node's address in cluster.json",
+			Usage: "`HOST:PORT`,... to listen on; may be repeated; no HOST: all interfaces, port 0: any free one; " + listen,
 			Action: func(_ *urfave.Context, all []string) error {
 				return cli.CheckListen(flagListen, all...)
 			},
 		},
 		&urfave.StringSliceFlag{
 			Name: flagAdvertise, EnvVars: []string{cli.Environment(flagAdvertise)},
-			Usage: "`HOST:PORT`,... that others dial; may be repeated; without it, as cluster.json says, or else where the node listens",
+			Usage: "`HOST:PORT`,... that others dial; may be repeated; " + advertise,
 			Action: func(_ *urfave.Context, all []string) error {
 				return cli.CheckDial(flagAdvertise, all...)
 			},
 		},
+	}
+}
+
+// limitFlags are the other settings of a node that runs.
+func limitFlags() []urfave.Flag {
+	return []urfave.Flag{
 		&urfave.StringFlag{
 			Name: flagMetrics, EnvVars: []string{cli.Environment(flagMetrics)},
 			Usage: "loopback `HOST:PORT` for /metrics, /healthz, /livez and /debug/pprof; without it, none",
@@ -74,7 +88,7 @@ func settingFlags() []urfave.Flag {
 		},
 		&urfave.IntFlag{
 			Name: flagMemory, EnvVars: []string{cli.Environment(flagMemory)}, Value: defaultMemory,
-			Usage: fmt.Sprintf("`MIB` of memory that all connections together may cost; at least %d", leastMemory),
+			Usage: fmt.Sprintf("`MIB` of memory that all connections together may cost; %d to %d", leastMemory, mostMemory),
 			Action: func(_ *urfave.Context, mib int) error {
 				if mib < leastMemory || mib > mostMemory {
 					return cli.Usagef("--%s must be from %d to %d, not %d", flagMemory, leastMemory, mostMemory, mib)
@@ -84,7 +98,7 @@ func settingFlags() []urfave.Flag {
 		},
 		&urfave.IntFlag{
 			Name: flagTransfer, EnvVars: []string{cli.Environment(flagTransfer)}, Value: defaultTransfer,
-			Usage: "`MIB` of records that the node takes over in a second when it becomes a member; 0: as many as it can",
+			Usage: fmt.Sprintf("`MIB` of records that the node takes over in a second when it becomes a member; up to %d; 0: as many as it can", mostTransfer),
 			Action: func(_ *urfave.Context, mib int) error {
 				if mib < 0 || mib > mostTransfer {
 					return cli.Usagef("--%s must be from 0 to %d, not %d", flagTransfer, mostTransfer, mib)

@@ -25,7 +25,7 @@ that folder. A member that doesn't answer is shown as silent.`,
 			"replica status --data-dir cluster/a -o json",
 		},
 		Flags: append([]urfave.Flag{
-			dataDirFlag("of the node, as init wrote it"),
+			dataDirFlag(dataDirOfNode),
 			cli.TimeoutFlag("the search for a member that answers"),
 			cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat),
 		}, cli.LogFlags(slog.LevelWarn)...),

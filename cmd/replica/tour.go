@@ -238,6 +238,7 @@ func (g *guide) deleteAndList(ctx context.Context) error {
 			return err
 		}
 	}
+	g.say("delete %s and %s as well: the tour leaves no keys behind, and what it has deleted is counted as DELETED", tourSecond, tourWritten)
 	return nil
 }
 

@@ -18,23 +18,36 @@ const (
 // IPv4 address, an IPv6 address in brackets, or nothing, which means all
 // interfaces; PORT is a number from 0, which means any free port, to 65535.
 func ParseAddress(s string) (string, error) {
+	addr, ok, err := parseAddress(s)
+	if err == nil && !ok {
+		err = fmt.Errorf("the port of %q must be a number from 0, which means any free one, to 65535", s)
+	}
+	return addr, err
+}
+
+// parseAddress also reports whether the port is one.
+func parseAddress(s string) (addr string, ok bool, err error) {
 	host, port, err := splitAddress(s)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || strconv.FormatUint(n, 10) != port {
-		return "", fmt.Errorf("the port of %q must be a number from 0 to 65535", s)
+		return "", false, nil
 	}
-	return net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(host, port), true, nil
 }
 
 // ParseEndpoint reads an address to dial: as ParseAddress, but it must say
 // which host and which port.
 func ParseEndpoint(s string) (string, error) {
-	addr, err := ParseAddress(s)
+	badPort := fmt.Errorf("the port of %q must be a number from 1 to 65535: others dial it", s)
+	addr, ok, err := parseAddress(s)
 	if err != nil {
 		return "", err
+	}
+	if !ok {
+		return "", badPort
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -47,7 +60,7 @@ func ParseEndpoint(s string) (string, error) {
 	case ipErr == nil && ip.IsUnspecified():
 		return "", fmt.Errorf("%q means all interfaces: others dial this address, write one that they can reach", s)
 	case port == "0":
-		return "", fmt.Errorf("the port of %q must be a number from 1 to 65535: others dial it", s)
+		return "", badPort
 	}
 	return addr, nil
 }

@@ -41,6 +41,14 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// An address has one range of ports, wherever what is wrong with it is noticed.
+func TestPortsToDial(t *testing.T) {
+	for _, in := range []string{"a:0", "a:65536", "a:http", "a:-1"} {
+		_, err := identity.ParseEndpoint(in)
+		contains(t, err, "from 1 to 65535")
+	}
+}
+
 func TestBadAddresses(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"", "write HOST:PORT"},
