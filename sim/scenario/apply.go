@@ -167,7 +167,7 @@ func (r *run) kill(d Decision, x *process) {
 
 // restart begins the next life.
 func (r *run) restart(x *process) {
-	if x.p.Up() || x.node != nil && x.node.restored != nil {
+	if x.p.Up() || x.node != nil && x.node.restored {
 		return // a copy is started once: its next start would look newer
 	}
 	switch err := x.p.Restart(); {
@@ -189,7 +189,7 @@ func (r *run) restart(x *process) {
 // fsync failed must stop: what is on the disk nobody knows. Its supervisor
 // starts it again.
 func (r *run) stopped(x *process) {
-	if x.node != nil && x.node.restored != nil && isOutcast(x.p.Failure()) {
+	if x.node != nil && x.node.restored && isOutcast(x.p.Failure()) {
 		r.figures.Outcast++
 		return
 	}

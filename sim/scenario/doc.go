@@ -86,7 +86,6 @@
 //	operation-failed     no operation fails but by its own time limit
 //	copy-serves          a node over an older copy of its disk does nothing but
 //	                     greet, where all others know it further
-//	copy-lives           and it ends when it is told
 //
 // And durable-on-quorum asks for a member in every read quorum of the newest
 // installed configuration. See docs/SIMULATOR.md for why not more. Rounds and

@@ -84,7 +84,6 @@ func (p Plan) spoiled(s Scenario, c *census) error {
 
 // heal ends all faults, but for the nodes that the plan leaves as they are.
 func (r *run) heal() {
-	r.checkCopies()
 	r.healed = true
 	dead, deaf, mute := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for _, h := range r.plan.Healing {

@@ -123,9 +123,9 @@ type node struct {
 	// journal is what the checks are told when it is durable.
 	journal succession.Journal[stored]
 
-	in       bool      // it greets: it has durably joined
-	copied   *copied   // nil: there is no copy of its disk
-	restored *restored // nil: it has the disk that it had
+	in       bool    // it greets: it has durably joined
+	copied   *copied // nil: there is no copy of its disk
+	restored bool    // it has had that copy for its disk since
 }
 
 // stored is a record that a node has stored.

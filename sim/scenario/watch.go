@@ -89,7 +89,7 @@ func (n *node) boot(p *sim.Process) (sim.Stepper, error) {
 	n.p = p
 	told := n.c.told
 	told.Run = uint64(p.Life())
-	if n.restored != nil {
+	if n.restored {
 		// What it held is lost, and what it holds isn't watched.
 		told.Greeting = 0
 		return n.c.r.algorithm.Node(told, p.ID(), p.Disk())
@@ -151,7 +151,7 @@ func (r *run) numberOf(g *register, rec abd.Record) int {
 
 // synced is called when a commit of the node has ended.
 func (n *node) synced() {
-	if n.restored != nil {
+	if n.restored {
 		return
 	}
 	_, durable := n.p.Disk().Positions()
@@ -245,9 +245,6 @@ func (r *run) observe(o sim.Observation) {
 		}
 	case sim.Arrived:
 		if o.Answer {
-			if n := r.byIndex[o.To.Index()].node; n != nil {
-				n.hears(&o)
-			}
 			r.arrived = arrival{r.byIndex[o.From.Index()].node, o.Conversation}
 		}
 	case sim.Synced:
