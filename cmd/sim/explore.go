@@ -45,7 +45,7 @@ one on stdout.`,
 		Examples: []string{
 			"sim explore one",
 			"sim explore shrink --crashes 0 --lost 0 --mutant rambo.ServeUnfenced",
-			"sim explore replace --lost 0 --mutant rambo.LeaveBehind",
+			"sim explore replace --lost 0",
 		},
 		Flags: []urfave.Flag{
 			&urfave.StringSliceFlag{

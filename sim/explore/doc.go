@@ -29,8 +29,8 @@
 //
 // Callers are coroutines and can't be copied: a process is brought back to an
 // earlier state by a new life of the stage, in which the same happens to it. States
-// are the same if their hashes are, by sim.Process.State. Of 64 bits: among ten
-// million states the chance that any two are taken for one is below one in 100,000.
+// are the same if their hashes are, by sim.Process.State. Of 63 bits: among 25 million
+// states the chance that any two are taken for one is below one in 20,000.
 //
 // The search is breadth first, so that a path to a broken promise is as short as
 // there are any. What was found is made again in a whole world before it is
