@@ -89,6 +89,8 @@ func TestOtherFlags(t *testing.T) {
 		{"silent", "--clients 0", false},
 		{"startup", "--keys 5,6 --journal 0 --cold", true},
 		{"startup", "--journal -1", false},
+		{"startup", "--kill 64 --clients 512", true},
+		{"startup", "--kill -1", false},
 		{"startup", "--keys 0", false},
 		{"chaos", "--kills 3 --members 5 --seed 7", true},
 		{"chaos", "--members 1", false},

@@ -77,7 +77,8 @@
 // A replica, alone in its cluster, has its store filled while it doesn't run; then
 // it is started, with everything applied, and with a journal that it has to read
 // back. Time is taken until it says that it serves, and until a client that was
-// there all along has an answer; memory then, and after reads and writes.
+// there all along has an answer; memory then, and after reads and writes. It may also
+// be killed while clients write, and started with the journal that this leaves.
 //
 // # chaos
 //

@@ -26,6 +26,7 @@ type startups struct {
 	settings
 	counts  []int // of keys
 	journal int   // MiB
+	kill    int   // MiB of journal
 	rounds  int
 	clients int
 	loaded  time.Duration
@@ -65,6 +66,7 @@ func parseStartup(args []string) (startups, error) {
 	valueFlag(fs, &s.settings)
 	numbersFlag(fs, &s.counts, "keys", "numbers of keys", positive, 1_000_000, 10_000_000)
 	fs.IntVar(&s.journal, "journal", 1024, "`MiB` of records that were never applied, in a second series of starts; 0: no such series")
+	fs.IntVar(&s.kill, "kill", 0, "`MiB` of journal in use when the replica is killed under writes, in a third series of starts; 0: no such series")
 	fs.IntVar(&s.rounds, "rounds", 3, "`number` of starts of each kind")
 	fs.IntVar(&s.clients, "clients", 64, "`number` of clients that read and write, for the memory")
 	secondsFlag(fs, &s.loaded, "seconds", 5, "how long they do, after the last start of each kind")
@@ -72,8 +74,8 @@ func parseStartup(args []string) (startups, error) {
 	if err := s.parse(fs, args); err != nil {
 		return s, err
 	}
-	if s.rounds < 1 || s.clients < 1 || s.journal < 0 {
-		return s, usagef("-rounds and -clients must be at least 1, and -journal at least 0")
+	if s.rounds < 1 || s.clients < 1 || s.journal < 0 || s.kill < 0 {
+		return s, usagef("-rounds and -clients must be at least 1, and -journal and -kill at least 0")
 	}
 	return s, nil
 }
@@ -121,13 +123,18 @@ func (s startups) filled(b *bed, keys int) error {
 		return err
 	}
 	defer c.Close()
-	series := []int{0}
+	series := []report.Start{{}}
 	if s.journal > 0 {
-		series = append(series, s.journal)
+		series = append(series, report.Start{Asked: s.journal})
 	}
-	for _, mib := range series {
+	if s.kill > 0 {
+		series = append(series, report.Start{Asked: s.kill, Killed: true})
+	}
+	for _, r := range series {
+		r.Kind, r.Version, r.Keys, r.Value = report.KindStart, cluster.Version, keys, s.value
 		for round := range s.rounds {
-			r, err := s.one(b, cluster, c, &o, keys, mib, round)
+			r.Round = round
+			r, err := s.one(b, cluster, c, &o, r)
 			if err != nil {
 				return err
 			}
@@ -140,14 +147,18 @@ func (s startups) filled(b *bed, keys int) error {
 	return nil
 }
 
-// one measures one start.
-func (s startups) one(b *bed, cluster *target.Cluster, c *client.Client, o *offline, keys, mib, round int) (r report.Start, err error) {
-	r = report.Start{Kind: report.KindStart, Version: cluster.Version, Round: round, Keys: keys, Value: s.value, Asked: mib}
+// one measures one start, of the kind that r says.
+func (s startups) one(b *bed, cluster *target.Cluster, c *client.Client, o *offline, r report.Start) (_ report.Start, err error) {
 	cluster.Member(0).Kill()
-	if err := o.settle(b.ctx, keys); err != nil {
+	if err := o.settle(b.ctx, r.Keys); err != nil {
 		return r, err
 	}
-	if r.Unapplied, r.Journal, err = o.journal(b.ctx, keys, int64(mib)<<20); err != nil {
+	if r.Killed {
+		err = s.killed(b, cluster, c, o, &r)
+	} else {
+		r.Unapplied, r.Journal, err = o.journal(b.ctx, r.Keys, int64(r.Asked)<<20)
+	}
+	if err != nil {
 		return r, err
 	}
 	if r.Disk, err = target.Size(o.dir); err != nil {
@@ -181,19 +192,15 @@ func (s startups) one(b *bed, cluster *target.Cluster, c *client.Client, o *offl
 	if r.Resident, r.Anonymous, err = process.Memory(); err != nil {
 		return r, err
 	}
-	if round+1 < s.rounds {
+	if r.Round+1 < s.rounds {
 		return r, nil
 	}
-	return r, s.load(b, c, process, keys, &r)
+	return r, s.load(b, c, process, &r)
 }
 
 // load reads and writes keys at random, and looks at the memory then.
-func (s startups) load(b *bed, c *client.Client, process *target.Process, keys int, r *report.Start) error {
-	sample := make([]string, min(keys, sampledKeys))
-	for i := range sample {
-		sample[i] = startKey(i * (keys / len(sample)))
-	}
-	spec := load.Spec{Op: load.Mixed, Clients: s.clients, Keys: sample, ValueSize: s.value, Duration: s.loaded, Seed: 1}
+func (s startups) load(b *bed, c *client.Client, process *target.Process, r *report.Start) error {
+	spec := load.Spec{Op: load.Mixed, Clients: s.clients, Keys: sampleOf(r.Keys), ValueSize: s.value, Duration: s.loaded, Seed: 1}
 	result, err := load.Run(b.ctx, spec, func(int) load.Client { return target.AtollClient(c) })
 	if err != nil {
 		return err
@@ -204,6 +211,15 @@ func (s startups) load(b *bed, c *client.Client, process *target.Process, keys i
 	r.Loaded, r.LoadedPerSecond = rounded(result.Took.Seconds()), rounded(result.PerSecond())
 	r.LoadedResident, r.LoadedAnonymous, err = process.Memory()
 	return err
+}
+
+// sampleOf returns the keys that clients read and write, of so many.
+func sampleOf(keys int) []string {
+	sample := make([]string, min(keys, sampledKeys))
+	for i := range sample {
+		sample[i] = startKey(i * (keys / len(sample)))
+	}
+	return sample
 }
 
 // startKey names keys so that their order is that of their numbers: a store is

@@ -207,7 +207,11 @@ type Start struct {
 	// Asked is how much was to be in the journal only, so that the start had to
 	// read it from there, in MiB. Unapplied is how many records that were, and
 	// Journal their bytes in its files.
-	Asked     int   `json:"journal_mib"`
+	Asked int `json:"journal_mib"`
+	// Killed: the replica was killed under writes, when Asked MiB of segments were
+	// in use. Journal is the size of those then, and Unapplied is how many records
+	// are in them.
+	Killed    bool  `json:"killed"`
 	Unapplied int64 `json:"unapplied"`
 	Journal   int64 `json:"journal_bytes"`
 	// Disk is the length of all its files before the start.

@@ -51,7 +51,9 @@ func (s Start) perGigabyteOfJournal() float64 {
 
 func (s Start) cell() string {
 	where := "all applied"
-	if s.Asked > 0 {
+	if s.Killed {
+		where = fmt.Sprintf("killed under writes with %d MiB of journal", s.Asked)
+	} else if s.Asked > 0 {
 		where = fmt.Sprintf("%d MiB in the journal", s.Asked)
 	}
 	return fmt.Sprintf("%s of %d B, %s", count(s.Keys), s.Value, where)
