@@ -41,6 +41,8 @@ const (
 	backPoll = 50 * time.Millisecond
 	// backLimit is how long all may take.
 	backLimit = 3 * time.Minute
+	// tellEvery is how often it is told how far that is.
+	tellEvery = 15 * time.Second
 )
 
 func runIdle(ctx context.Context, args []string) error {
@@ -142,7 +144,9 @@ func (s idlers) round(b *bed, cluster *target.Cluster, busy *workers, round int)
 		return r, err
 	}
 	begin := time.Now()
+	stop := b.tellConnections(cluster, 0)
 	w, err := startWorkers(b.ctx, b.self, job{Access: cluster.Access(), Clients: s.clients / s.processes}, s.processes)
+	stop()
 	if err != nil {
 		return r, err
 	}
@@ -168,6 +172,24 @@ func (s idlers) round(b *bed, cluster *target.Cluster, busy *workers, round int)
 	}
 	r.Back, err = s.restart(b, cluster, busy, round%idleMembers)
 	return r, err
+}
+
+// tellConnections tells now and then how many connections a replica has, and how
+// many came in to get there, until stop is called: who ends a long run knows how
+// far it was.
+func (b *bed) tellConnections(cluster *target.Cluster, i int) (stop func()) {
+	ctx, cancel := context.WithCancel(b.ctx)
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		for begin := time.Now(); wait(ctx, tellEvery) == nil; {
+			now, err := cluster.Metric(ctx, i, "atoll_connections")
+			came, err2 := cluster.Metric(ctx, i, "atoll_connections_incoming_total")
+			if err == nil && err2 == nil {
+				b.note("after %.0f s replica %s has %.0f connections; %.0f came in", time.Since(begin).Seconds(), cluster.Name(i), now, came)
+			}
+		}
+	})
+	return func() { cancel(); telling.Wait() }
 }
 
 // costOf is what replicas and the processes of idle clients use while wait
@@ -252,11 +274,14 @@ func (s idlers) comeBack(b *bed, cluster *target.Cluster, i int, r *report.Retur
 		return err
 	}
 	r.Serves = rounded(time.Since(begin).Seconds())
+	defer b.tellConnections(cluster, i)()
+	back := 0.0
 	for time.Since(begin) < backLimit {
 		n, err := cluster.Metric(b.ctx, i, "atoll_connections")
 		if err != nil {
 			return err
 		}
+		back = n
 		if most := float64(s.clients); n >= most*0.9 && r.MostBack == 0 {
 			r.MostBack = rounded(time.Since(begin).Seconds())
 		} else if n > most { // one of the busy, and perhaps other replicas
@@ -268,7 +293,7 @@ func (s idlers) comeBack(b *bed, cluster *target.Cluster, i int, r *report.Retur
 		}
 	}
 	if r.AllBack == 0 {
-		return fmt.Errorf("not all clients are back after %v", backLimit)
+		return fmt.Errorf("not all clients are back after %v: replica %s has %.0f connections", backLimit, r.Replica, back)
 	}
 	used, err := cluster.Member(i).CPU()
 	r.CPU = rounded(used.Seconds())
