@@ -139,7 +139,9 @@ func (s *Store) merger(prefix, start abd.Key, tables *overrides, state source) *
 		if t != s.active {
 			t.sorted()
 		}
-		m.tables = append(m.tables, t.from(start))
+		if c := t.from(start); len(c.runs) > 0 {
+			m.tables = append(m.tables, c)
+		}
 	}
 	return m
 }
@@ -255,7 +257,7 @@ func (c *liveCursor) move() error {
 	k, v, err := c.step()
 	for ; k != nil && err == nil; k, v = c.cursor.Next() {
 		reason := checkHead(k, v)
-		inOrder := bytes.Compare(k, keyBytes(c.start)) >= 0 && (c.last == nil || bytes.Compare(k, c.last) > 0)
+		inOrder := c.last == nil && bytes.Compare(k, keyBytes(c.start)) >= 0 || c.last != nil && bytes.Compare(k, c.last) > 0
 		switch {
 		case !inOrder:
 			return damagedRecord(c.state.path, k, "it is out of order")
