@@ -184,6 +184,9 @@ func model(t *testing.T, h Harness) {
 			case x < 120:
 				w.positions[key] = heal(t, h.Store(), key, rec)
 			default:
+				if x >= 600 {
+					h.Store().Expect(slices.Values(keys[r.IntN(len(keys)):]))
+				}
 				w.positions[key] = put(t, h.Store(), key, rec)
 			}
 			w.open.records[key] = rec
