@@ -25,6 +25,9 @@ type pieces struct {
 // the next call.
 func (p *pieces) at(offset, n int64) ([]byte, error) {
 	end := min(offset+n, p.size)
+	if offset == p.size {
+		return nil, nil // who is asked to read nothing there may say that it is the end
+	}
 	if there := p.base + int64(len(p.window)); offset < p.base || end > there {
 		if offset < p.base || offset > there {
 			p.base, p.window = offset, p.window[:0]

@@ -393,6 +393,26 @@ func TestLargeGroup(t *testing.T) {
 	wantLoad(t, s, "k29", testRecord(30, string(make([]byte, 10))))
 }
 
+// A journal that ends with the last byte of a segment, as it does behind a group
+// larger than any, isn't damaged for those who read the folder either.
+func TestFullSegment(t *testing.T) {
+	cfg := small(t)
+	mustCreate(t, cfg)
+	s := mustOpen(t, cfg)
+	mustStore(t, s, "large", testRecord(1, string(make([]byte, 100<<10))))
+	mustCommit(t, s)
+	if s.journal.offset != s.journal.active.capacity {
+		t.Fatalf("the segment has %d bytes, and is used up to %d", s.journal.active.capacity, s.journal.offset)
+	}
+	mustClose(t, s)
+	if report, err := Check(cfg.Dir); err != nil || len(report.Damage()) > 0 || report.Keys != 1 {
+		t.Errorf("Check: %+v, %v", report, err)
+	}
+	if _, err := Compact(cfg); err != nil {
+		t.Errorf("Compact: %v", err)
+	}
+}
+
 // A tag is the same wherever its record is: in the memory table, in the
 // journal, in a table that was read from the journal, and in bbolt.
 func TestLargeTags(t *testing.T) {
