@@ -253,14 +253,16 @@ func (s *Store) load(m summary) (*replay, error) {
 }
 
 // countLoaded returns the counts with all that was loaded, given those of bbolt.
-// The journal's last frame says it, unless its format is older: then bbolt is
-// searched for each key, once, and in order, which takes a fraction.
-func (s *Store) countLoaded(r *replay, inState counts) (c counts, err error) {
+// The journal's last frame says it, unless its format is older, or records of bbolt
+// are damaged: one whose key is damaged isn't replaced any more by what was stored
+// under that key, and counts beside it. Then bbolt is searched for each key, once,
+// and in order, which takes a fraction.
+func (s *Store) countLoaded(r *replay, inState counts, damaged []error) (c counts, err error) {
 	t := s.active
 	switch {
 	case t.count == 0:
 		return inState, nil
-	case r.known:
+	case r.known && len(damaged) == 0:
 		return r.counts, nil
 	}
 	t.arrange()

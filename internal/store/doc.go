@@ -38,8 +38,9 @@
 // writes nothing before both are found to be sound. Of the journal it keeps the
 // keys, in a table, and where their newest records are (load.go): those stay in
 // their segments until the table is applied (filed.go). How many keys there are the
-// last frame says; what the table replaces is looked up by the apply. docs/adr/0009-bbolt-under-many-keys.md and
-// 0014-loading-the-journal.md have the figures.
+// last frame says, unless bbolt is damaged; what the table replaces is looked up by
+// the apply. docs/adr/0009-bbolt-under-many-keys.md and 0014-loading-the-journal.md
+// have the figures.
 //
 // # The folder
 //

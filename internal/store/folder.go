@@ -281,7 +281,7 @@ func (s *Store) recover(id storeID) error {
 	if found.spoiled != nil {
 		s.log.Warn("a meta page of the database was damaged; it was written anew from the other one", "err", found.spoiled)
 	}
-	counts, err := s.countLoaded(replayed, counts{keys: m.keys, tombstones: m.tombstones})
+	counts, err := s.countLoaded(replayed, counts{keys: m.keys, tombstones: m.tombstones}, found.damaged)
 	if err != nil {
 		return err
 	}

@@ -325,6 +325,44 @@ func TestFlippedFirstKey(t *testing.T) {
 	}
 }
 
+// A record whose key was damaged at rest is one more key beside what the journal has
+// in its place, and the journal, which was written before, can't know of it.
+func TestCountsBesideDamagedKey(t *testing.T) {
+	const n = 60
+	cfg := filled(t, n)
+	keys, want := keysOf(n), map[abd.Key]abd.Record{}
+	for i, k := range keys {
+		want[k] = testRecord(i+1, valueOf(k))
+	}
+	key := keys[21]
+	want[key] = testRecord(300, "newer")
+	s := mustOpen(t, cfg)
+	mustStore(t, s, key, want[key])
+	mustCommit(t, s)
+	mustClose(t, s)
+	path := filepath.Join(cfg.Dir, stateName)
+	b := readFile(t, path)
+	flipAt(t, b, key, -recordHead-1, 1)
+	writeFile(t, path, b)
+	s = mustOpen(t, cfg)
+	if u := s.Usage(); u.Keys != n+1 {
+		t.Errorf("%d keys, want %d and what was one of them", u.Keys, n)
+	}
+	if _, err := s.Heal(key[:len(key)-1]+"3", abd.Record{}); err != nil {
+		t.Fatal(err)
+	}
+	wantSound(t, s, want)
+	mustCommit(t, s)
+	for range 2 {
+		mustClose(t, s)
+		s = mustOpen(t, cfg)
+		wantSound(t, s, want)
+		applyNow(t, s)
+	}
+	mustClose(t, s)
+	wantExact(t, cfg)
+}
+
 // A damaged flag: what the record was is told by the checksum, and if more is
 // damaged, by the flag as it is.
 func TestPresenceOfDamaged(t *testing.T) {
