@@ -86,7 +86,7 @@
 // A peer that closes is noticed at once, and so is one that was restarted, by
 // the first message sent to it (this needs its StatelessResetKey). A peer that
 // vanished, or whose process was killed, is noticed after [IdleTimeout], and by
-// a client that sends it nothing within 40 s (see silence): UDP
+// a client that sends it nothing within [ClientIdleTimeout]: UDP
 // tells nothing of a closed port. Until then messages to it are accepted and
 // lost. 0-RTT is never used: it can be replayed.
 //

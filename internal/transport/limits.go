@@ -101,15 +101,13 @@ const (
 	// ClientKeepAlive and ClientIdleTimeout are the same for clients, of whom
 	// there may be ten thousand, each connected with all nodes. A client that
 	// waits for something notices silence after IdleTimeout nevertheless (see
-	// silence), in which it looks silenceLooks times. One that is idle looks quietLooks
-	// times in ClientKeepAlive and IdleTimeout together, 30 s, and counts a node as gone
-	// after that, 40 s after it died at the latest, and not all at once. More
+	// silence), in which it looks silenceLooks times. Clients that are idle find
+	// out that a node was restarted within ClientKeepAlive, not all at once. More
 	// than 30 s make many a middlebox forget the path (RFC 9000, 10.1.2), and each
 	// packet wakes a sleeping process.
 	ClientKeepAlive   = 25 * time.Second
 	ClientIdleTimeout = 60 * time.Second
 	silenceLooks      = 5
-	quietLooks        = 3
 	// DefaultStallTimeout is how long a peer may take nothing of what waits
 	// for it, unless Config says otherwise. A node that is gone is noticed
 	// earlier, after IdleTimeout.

@@ -368,7 +368,6 @@ func (t *Transport) enlist(l *link) (*Session, error) {
 	if err := s.account.keep(s.peer, s.peer.Role == identity.RoleNode, s.evict); err != nil {
 		return nil, err
 	}
-	s.silence = s.watchSilence()
 	t.mu.lastSession++
 	t.mu.sessions[s.id] = s
 	if p != nil {

@@ -153,5 +153,6 @@ func newSession(t *Transport, l *link, id uint64) *Session {
 		s.node = quorum.NodeID(fmt.Sprintf("client-%d", id))
 		s.limit, s.bulkLimit = t.cfg.MaxPendingClient, t.cfg.MaxBulkClient
 	}
+	s.silence = s.watchSilence()
 	return s
 }
