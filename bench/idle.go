@@ -40,7 +40,7 @@ const (
 	// backPoll is how often it is looked how many clients are back.
 	backPoll = 50 * time.Millisecond
 	// backLimit is how long all may take.
-	backLimit = 3 * time.Minute
+	backLimit = 6 * time.Minute
 	// tellEvery is how often it is told how far that is.
 	tellEvery = 15 * time.Second
 )

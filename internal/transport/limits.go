@@ -32,8 +32,11 @@ const (
 	nodeReserve        = 256
 	// maxHandshakes is how many of those may be unfinished, and retryAbove is
 	// how many before strangers must first prove that their address is theirs.
-	maxHandshakes = 512
-	retryAbove    = 64
+	// Those that are let in must be done within HandshakeTimeout, also where a
+	// handshake takes 3 ms and there is a third of a processor: if too many are, all
+	// are late, try again, and none gets in.
+	maxHandshakes = 192
+	retryAbove    = 32
 	// maxHandshakesPerHost is how many of the unfinished ones may come from one
 	// IP address, or one /64 of IPv6: a host that begins and never finishes
 	// leaves room for the others.
