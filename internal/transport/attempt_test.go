@@ -2,6 +2,7 @@ package transport_test
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -58,7 +59,54 @@ func TestOneAttempt(t *testing.T) {
 		t.Error("another session with the same node")
 	}
 	until(t, "the node has it, too", func() bool { return server.Stats().Sessions == 1 })
-	if came, late := server.Stats().Incoming, client.Stats().Dial.Timeout; came > 1+late {
-		t.Errorf("%d connections for one session, and %d that were too slow", came, late)
+	closeIt(t, client) // all that it does has ended
+	came, again, late := server.Stats().Incoming, uint64(len(asked)), client.Stats().Dial.Timeout
+	if came > 1+late || again > late {
+		t.Errorf("%d connections for one session, dialed %d times more, and %d that were too slow", came, again, late)
 	}
+}
+
+// TestMovedDuringAnAttempt: who waits for an attempt at an address doesn't wait on
+// when the node turns out to be elsewhere.
+func TestMovedDuringAnAttempt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	credentials := c.node()
+	node := credentials.Self().Node
+	server := open(t, transport.Config{Credentials: credentials, Listen: []string{"127.0.0.1:0"}, Handler: newHandler(t, nil)})
+	const nowhere = "nowhere.test:1"
+	var where addresses
+	where.set(node, nowhere)
+	hanging, resolve, dialing := make(chan struct{}, 8), make(chan struct{}), make(chan struct{}, 100)
+	h := newHandler(t, nil)
+	client := open(t, transport.Config{
+		Credentials: c.client(), Handler: h,
+		Addresses: func(id quorum.NodeID) []string {
+			known := where.get(id)
+			dialing <- struct{}{}
+			return known
+		},
+		Resolve: func(context.Context, string) ([]netip.Addr, error) {
+			hanging <- struct{}{}
+			<-resolve
+			return nil, errors.New("no such host")
+		},
+	})
+	gone := make(chan error, 1)
+	go func() {
+		_, err := client.DialAddress(t.Context(), nowhere)
+		gone <- err
+	}()
+	defer func() {
+		close(resolve)
+		if err := receive(t, gone); err == nil {
+			t.Error("there is a session with nobody")
+		}
+	}()
+	receive(t, hanging)
+	client.Connect(node)
+	receive(t, dialing)
+	where.set(node, server.Addrs()[0].String())
+	client.Moved(node)
+	receive(t, h.up)
 }
