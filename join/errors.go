@@ -53,3 +53,27 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	return "the cluster doesn't let this node in: " + strings.Join(e.Texts, "; ")
 }
+
+// UnreachableError says that nobody has decided about a node by the end of its time.
+// It unwraps to what is known of each address.
+type UnreachableError struct {
+	Cluster quorum.ClusterID
+	// Endpoints has an error for each address at which the cluster isn't found,
+	// which names it.
+	Endpoints []error
+}
+
+// Error names every address.
+func (e *UnreachableError) Error() string {
+	texts := make([]string, len(e.Endpoints))
+	for i, err := range e.Endpoints {
+		texts[i] = err.Error()
+	}
+	if len(texts) == 0 {
+		return fmt.Sprintf("cluster %s is there, but no read and write quorum of it has answered", e.Cluster)
+	}
+	return fmt.Sprintf("cluster %s isn't found: %s", e.Cluster, strings.Join(texts, "; "))
+}
+
+// Unwrap returns an error for each address.
+func (e *UnreachableError) Unwrap() []error { return e.Endpoints }

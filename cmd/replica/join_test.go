@@ -18,6 +18,7 @@ import (
 
 	"atoll/internal/cli"
 	"atoll/internal/identity"
+	"atoll/join"
 )
 
 // ticketOf makes a ticket of the cluster in dir.
@@ -127,6 +128,19 @@ func TestJoinCommand(t *testing.T) {
 	}
 	if f, err := identity.OpenFolder(folder); err != nil || !slices.Equal(f.Listen(), []string{"localhost:0"}) {
 		t.Errorf("a start that was refused has made it listen on %v, %v", f.Listen(), err)
+	}
+}
+
+// TestAJoinWithoutAClusterSaysWhatToDo: in one line, and other errors stay as they are.
+func TestAJoinWithoutAClusterSaysWhatToDo(t *testing.T) {
+	alone := &join.UnreachableError{Cluster: "c1", Endpoints: []error{errors.New("h:1: no answer")}}
+	const want = "cluster c1 isn't found: h:1: no answer; is the cluster up, and reachable from here? d is written: give the same command again; if the cluster is elsewhere by now, delete that folder and join with a newer ticket"
+	if err := tryAgain("d", alone); err.Error() != want || cli.ExitCode(err) != cli.ExitNoQuorum {
+		t.Errorf("exit %d, %v\nwant %s", cli.ExitCode(err), err, want)
+	}
+	other := errors.New("other")
+	if err := tryAgain("d", other); err != other {
+		t.Errorf("of another error it makes %v", err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"atoll/internal/identity"
 	"atoll/internal/server"
 	"atoll/internal/transport"
+	"atoll/join"
 	"atoll/rambo"
 )
 
@@ -123,7 +124,7 @@ serves. What was acknowledged is on disk: kill -9 loses nothing.`,
 			&urfave.BoolFlag{Name: flagUntilEOF, Usage: "end when standard input does, so that no parent can leave the node behind"},
 			cli.OutputFlag(cli.TableFormat, cli.JSONFormat),
 		), cli.LogFlags(defaultLogLevel)...),
-		Codes:  []int{cli.ExitPrecondition, cli.ExitDenied, cli.ExitDamaged},
+		Codes:  []int{cli.ExitPrecondition, cli.ExitNoQuorum, cli.ExitDenied, cli.ExitDamaged},
 		Serves: true,
 		Run:    runNode,
 	}.Build()
@@ -210,10 +211,18 @@ func joinAndServe(c *urfave.Context, folder *identity.Folder, s *server.Server) 
 		ctx, cancel := context.WithTimeout(c.Context, joinTimeout)
 		defer cancel()
 		if err := s.Join(ctx); err != nil {
-			return "", err
+			return "", tryAgain(folder.Dir, err)
 		}
 	}
 	return serve(c, folder, s)
+}
+
+// tryAgain adds to a join's error what to do when the cluster wasn't there.
+func tryAgain(dir string, err error) error {
+	if _, ok := errors.AsType[*join.UnreachableError](err); !ok {
+		return err
+	}
+	return fmt.Errorf("%w; is the cluster up, and reachable from here? %s is written: give the same command again; if the cluster is elsewhere by now, delete that folder and join with a newer ticket", err, dir)
 }
 
 // serve waits until the node must stop, and returns who asked for that, if

@@ -194,6 +194,7 @@ func exitRules() []exitRule {
 
 		// No endpoint could be used, for no reason above: nothing was asked.
 		as[*client.UnreachableError](ExitNoQuorum),
+		as[*join.UnreachableError](ExitNoQuorum),
 
 		is(context.Canceled, ExitInterrupted),
 		is(fs.ErrPermission, ExitPrecondition),

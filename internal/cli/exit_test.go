@@ -14,6 +14,7 @@ import (
 	"atoll/internal/identity"
 	"atoll/internal/store"
 	"atoll/internal/transport"
+	"atoll/join"
 )
 
 func TestExitCode(t *testing.T) {
@@ -40,6 +41,8 @@ func TestExitCode(t *testing.T) {
 		{&client.NoQuorumError{Cause: context.DeadlineExceeded}, 6},
 		{&client.NoQuorumError{Cause: context.Canceled}, 6},
 		{unreachable(errors.New("no answer")), 6},
+		{&join.UnreachableError{Endpoints: []error{errors.New("a:1: no answer")}}, 6},
+		{&join.UnreachableError{Endpoints: []error{&identity.PeerError{Which: identity.WrongCA}}}, 8},
 		{&client.UnknownError{Cause: context.Canceled}, 7},
 		{unreachable(&identity.PeerError{Which: identity.WrongCA}), 8},
 		{unreachable(&identity.RefusedError{Which: identity.Expired}), 8},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"atoll/env"
@@ -169,8 +170,9 @@ func (s *Server) castOut(err error) error {
 func (s *Server) Joined() bool { return s.joined.Load() }
 
 // Join makes the node known to its cluster, if it isn't yet, and returns when that
-// is so. The error is a *join.RefusedError if the cluster doesn't want it, and wraps
-// ctx's if nobody has decided by its end.
+// is so. The error is a *join.RefusedError if the cluster doesn't want it, a
+// *join.UnreachableError if nobody has decided by ctx's deadline, and wraps ctx's if
+// it is canceled.
 func (s *Server) Join(ctx context.Context) error {
 	if s.Joined() {
 		return nil
@@ -182,8 +184,10 @@ func (s *Server) Join(ctx context.Context) error {
 	for _, m := range s.folder.Cluster.Known() {
 		contacts = append(contacts, m.ID)
 	}
-	for _, endpoint := range s.folder.Cluster.Joined.Endpoints {
-		s.workers.Go(func() { s.find(ctx, endpoint) })
+	endpoints := s.folder.Cluster.Joined.Endpoints
+	vain := make([]atomic.Pointer[error], len(endpoints))
+	for i, endpoint := range endpoints {
+		s.workers.Go(func() { s.find(ctx, endpoint, &vain[i]) })
 	}
 	err := join.Tasks{}.Join(s.runtime.Scope(ctx), contacts)
 	if failed := s.health(); failed != nil {
@@ -191,6 +195,9 @@ func (s *Server) Join(ctx context.Context) error {
 	}
 	if refused, ok := errors.AsType[*join.RefusedError](err); ok {
 		return refused
+	}
+	if errors.Is(err, env.ErrDeadline) {
+		return s.unreachable(vain)
 	}
 	if err != nil {
 		return fmt.Errorf("joining cluster %s: %w", s.folder.Cluster.Cluster, err)
@@ -201,10 +208,31 @@ func (s *Server) Join(ctx context.Context) error {
 	return nil
 }
 
+// unreachable says why a join has come to nothing, by what find knows of each address.
+// One at which somebody was found is enough for the addresses not to be the reason.
+func (s *Server) unreachable(vain []atomic.Pointer[error]) error {
+	e := &join.UnreachableError{Cluster: s.folder.Cluster.Cluster}
+	for i, endpoint := range s.folder.Cluster.Joined.Endpoints {
+		err := vain[i].Load()
+		switch {
+		case err == nil:
+			e.Endpoints = append(e.Endpoints, fmt.Errorf("%s: no answer", endpoint))
+		case *err == nil:
+			e.Endpoints = nil
+			return e
+		default:
+			e.Endpoints = append(e.Endpoints, *err)
+		}
+	}
+	return e
+}
+
 // find looks for the cluster at an address, again and again until ctx ends: whoever
 // is there may know where the others are by now, and the members that the node
-// has heard of may be switched off before they let it in.
-func (s *Server) find(ctx context.Context, endpoint string) {
+// has heard of may be switched off before they let it in. How the last attempt ended
+// is in vain.
+func (s *Server) find(ctx context.Context, endpoint string, vain *atomic.Pointer[error]) {
+	var logged time.Time
 	for ctx.Err() == nil {
 		session, err := s.transport.DialAddress(ctx, endpoint)
 		if err == nil {
@@ -214,7 +242,12 @@ func (s *Server) find(ctx context.Context, endpoint string) {
 				_, err = env.AskOne[*rambo.Gossiped](e, s.folder.ID, &rambo.Gossip{Knowledge: g.Knowledge})
 			}
 		}
-		if err != nil && ctx.Err() == nil { // who has found it elsewhere looks no further
+		if ctx.Err() == nil {
+			vain.Store(&err)
+		}
+		// Who has found it elsewhere looks no further.
+		if err != nil && ctx.Err() == nil && time.Since(logged) >= joinLogEvery {
+			logged = time.Now()
 			s.log.Info("the cluster isn't found at an address of the ticket, trying on", "address", endpoint, "err", err)
 		}
 		pause := time.NewTimer(joinRedial)

@@ -137,6 +137,34 @@ func TestAJoinThatIsDoneSaysNothingElse(t *testing.T) {
 	}
 }
 
+// TestAJoinWithoutACluster: it says where nobody is, once in the log, too; when the
+// cluster is there the same folder joins.
+func TestAJoinWithoutACluster(t *testing.T) {
+	t.Parallel()
+	a := newNode(t, identity.Spec{})
+	ticket := a.ticket("b", a)
+	ticket.Endpoints = []string{a.address}
+	b := a.accept(ticket)
+	var book logtest.Book
+	cfg := b.config()
+	cfg.Log = book.Log(slog.LevelInfo)
+	s := b.start(cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	err := s.Join(ctx)
+	if alone, ok := errors.AsType[*join.UnreachableError](err); !ok || len(alone.Endpoints) != 1 || !strings.Contains(err.Error(), a.address) {
+		t.Errorf("it ends with %v", err)
+	}
+	b.stop(s)
+	if n := book.Count("isn't found"); n > 1 {
+		t.Errorf("the log says it %d times:\n%s", n, book.String())
+	}
+	a.start(a.config())
+	if err := b.join(b.start(b.config())); err != nil {
+		t.Errorf("with a cluster: %v", err)
+	}
+}
+
 // TestJoinThatIsLate: an expired ticket isn't taken by the members either, whatever
 // clock the new node has; and of a cluster without a quorum nobody joins.
 func TestJoinThatIsRefused(t *testing.T) {

@@ -48,6 +48,9 @@ const (
 	// joinRedial is the pause between two attempts to find the cluster at one
 	// address of a ticket.
 	joinRedial = time.Second
+	// joinLogEvery is the least time between two lines in the log that the cluster
+	// isn't found at one of them.
+	joinLogEvery = 10 * time.Second
 	// probeTimeout is how long it is tried to dial another node where it says that it
 	// is; probeAgain after how long anew when that has failed, and probeFresh when it
 	// hasn't; maxProbes is how many are tried at a time.
