@@ -81,6 +81,9 @@ func changeCommand(name, arguments, purpose, details string, examples []string, 
 					return cli.Usagef("%q isn't a node: write spaces between nodes, and no commas", node)
 				}
 			}
+			if twice := twiceIn(c.Args().Slice()); twice != "" {
+				return cli.Usagef("%s is named twice", twice)
+			}
 			ch := change(c.Args().Slice())
 			ch.Quorum, ch.Force = c.String(flagQuorum), c.Bool(flagForce)
 			return withClient(c.Context, c, func(ctx context.Context, conn *client.Client) error {
@@ -88,6 +91,17 @@ func changeCommand(name, arguments, purpose, details string, examples []string, 
 			})
 		},
 	}.Build()
+}
+
+// twiceIn returns a name that is there twice, which is likely a mistyped other one;
+// "" if none is.
+func twiceIn(names []string) string {
+	for i, name := range names {
+		if slices.Contains(names[:i], name) {
+			return name
+		}
+	}
+	return ""
 }
 
 func memberAdd() *urfave.Command {

@@ -37,7 +37,7 @@ func PrintMembers(w io.Writer, format Format, s client.Status) error {
 	if format != TableFormat {
 		return PrintObject(w, format, membersObject{ConfigOf(s.Configuration, namesIn(s)), listJSON(s.Members), listJSON(s.Standby), s.Disagreements})
 	}
-	_, err := fmt.Fprintf(w, "configuration %d: %v\n\n", s.Configuration.Index(), s.Configuration.System())
+	_, err := fmt.Fprintf(w, "configuration %d: %v\n\n", s.Configuration.Index(), systemText(s))
 	if err != nil {
 		return err
 	}
@@ -82,6 +82,15 @@ func NodesOf(ids []quorum.NodeID, name func(quorum.NodeID) string) []NodeObject 
 		all = append(all, NodeObject{string(id), name(id)})
 	}
 	return all
+}
+
+// systemText is the quorum system of a status, with the members' names.
+func systemText(s client.Status) string {
+	text := s.Configuration.System().String()
+	for _, m := range slices.Concat(s.Members, s.Standby) {
+		text = strings.ReplaceAll(text, string(m.ID), m.Label())
+	}
+	return text
 }
 
 // namesIn is what people call the nodes of a status.

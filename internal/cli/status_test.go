@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -225,5 +226,24 @@ d     n4  h:1             standby
 		`"standby":[{"id":"n4","name":"d","addresses":["h:1"],"state":"up","role":"standby"}]}` + "\n"
 	if table.String() != wantTable || object.String() != want {
 		t.Errorf("got:\n%s\n%s\nwant:\n%s\n%s", table.String(), object.String(), wantTable, want)
+	}
+}
+
+// TestWeightsAreShownByName: people name nodes, and don't know their ids.
+func TestWeightsAreShownByName(t *testing.T) {
+	s := testStatus(t)
+	weights, err := quorum.ParseSystem("weights=n1:2,n2:2,n3:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Configuration, err = quorum.NewConfiguration(0, s.Configuration.Members(), weights); err != nil {
+		t.Fatal(err)
+	}
+	s.Active = quorum.Configurations{s.Configuration}
+	for _, show := range []func(io.Writer, cli.Format, client.Status) error{cli.PrintStatus, cli.PrintMembers} {
+		var out bytes.Buffer
+		if err := show(&out, cli.TableFormat, s); err != nil || !strings.Contains(out.String(), "0: weights=a:2,b:2,n3:1") {
+			t.Errorf("%v, got:\n%s", err, out.String())
+		}
 	}
 }
