@@ -36,8 +36,8 @@ docs/SIMULATOR.md says what is left out.
 LOCAL is in how many states single processes were seen, which are run one by one
 and put together. The numbers of states double quickly. --states (about that many:
 those that lie equally deep are seen together) and --for end the search before it is
-complete: the report says so. --crashes and --lost make a scope smaller, or
-larger.
+complete: the report says so and by which of them, and the exit code is 10.
+--crashes and --lost make a scope smaller, or larger.
 
 A broken promise ends the search, and the command with exit code 1. What happened
 is printed move by move, and the line that makes the same moves again is the last
@@ -52,20 +52,36 @@ one on stdout.`,
 				Name: flagMutant, Usage: "break the rule `NAME`; may be repeated",
 				Action: func(_ *urfave.Context, names []string) error { return checkMutants(names) },
 			},
-			countFlag(flagCrashes, "let `N` processes die, instead of the scope's number"),
-			countFlag(flagLost, "let the answers of `N` moments be lost, instead of the scope's number"),
-			countFlag(flagStates, "end after `N` states"),
-			&urfave.DurationFlag{Name: flagFor, Usage: "end after `DURATION`"},
+			countFlag(flagCrashes, "let `N` processes die", "the scope's number"),
+			countFlag(flagLost, "let the answers of `N` moments be lost", "the scope's number"),
+			countFlag(flagStates, "end after `N` states; 0: no limit", noLimit),
+			&urfave.DurationFlag{
+				Name: flagFor, Usage: "end after `DURATION`, as in 30s or 10m; 0: no limit", DefaultText: noLimit,
+				Action: func(_ *urfave.Context, d time.Duration) error {
+					if d < 0 {
+						return cli.Usagef("--%s %v: want 0 or more", flagFor, d)
+					}
+					return nil
+				},
+			},
 			&urfave.StringFlag{Name: flagPath, Usage: "make the moves of `PATH`, and no others, and print what happens"},
 			cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat),
 		},
-		Meanings: map[int]string{cli.ExitOther: "a promise was broken, or any other error"},
-		Run:      exploreScope,
+		Codes: []int{cli.ExitIncomplete},
+		Meanings: map[int]string{
+			cli.ExitOther:      "a promise was broken, or any other error",
+			cli.ExitIncomplete: "not complete: --" + flagStates + " or --" + flagFor + " ended it, and no promise was broken until then",
+		},
+		Run: exploreScope,
 	}.Build()
 }
 
-func countFlag(name, usage string) *urfave.IntFlag {
-	return &urfave.IntFlag{Name: name, Usage: usage, Action: func(_ *urfave.Context, n int) error {
+// noLimit is what the help says of a limit that isn't given.
+const noLimit = "no limit"
+
+// countFlag is a number of 0 or more; without it holds what the text says.
+func countFlag(name, usage, without string) *urfave.IntFlag {
+	return &urfave.IntFlag{Name: name, Usage: usage, DefaultText: without, Action: func(_ *urfave.Context, n int) error {
 		if n < 0 {
 			return cli.Usagef("--%s %d: want 0 or more", name, n)
 		}
@@ -102,6 +118,7 @@ type explored struct {
 	Depth     int              `json:"depth"`
 	Ends      int              `json:"ends"`
 	Seconds   float64          `json:"seconds"`
+	Ended     string           `json:"ended,omitempty"` // by what, if neither complete nor by a violation
 	Violation *brokenInExplore `json:"violation"`
 }
 
@@ -132,6 +149,9 @@ func exploreScope(c *urfave.Context) error {
 	}
 	out := explored{Scope: scope.Name, Complete: r.Complete, States: r.States, Moves: r.Moves, Local: r.Local, Depth: r.Depth, Ends: r.Ends,
 		Seconds: time.Since(began).Seconds()}
+	if r.Violation == nil && !r.Complete {
+		out.Ended = endedBy(c, r.States)
+	}
 	if v := r.Violation; v != nil {
 		lines, _, err := explore.Replay(scope, rules, v.Path)
 		if err != nil {
@@ -149,10 +169,24 @@ func exploreScope(c *urfave.Context) error {
 		return err
 	case r.Violation != nil:
 		return &brokenPathError{scope.Name, r.Violation.Rule}
-	case !r.Complete && interrupted(c.Context):
+	case r.Complete:
+		return nil
+	case interrupted(c.Context):
 		return cli.ErrInterrupted
 	}
-	return nil
+	return &cli.IncompleteError{Text: fmt.Sprintf("the exploration of %s isn't complete: it was ended by %s", scope.Name, out.Ended)}
+}
+
+// endedBy says what has ended an exploration after so many states before it was
+// complete.
+func endedBy(c *urfave.Context, states int) string {
+	switch most := c.Int(flagStates); {
+	case interrupted(c.Context):
+		return "an interruption"
+	case most > 0 && states >= most:
+		return fmt.Sprintf("--%s %d", flagStates, most)
+	}
+	return fmt.Sprintf("--%s %v", flagFor, c.Duration(flagFor))
 }
 
 // exploreLine is the line that makes the moves of a path again.
@@ -170,7 +204,7 @@ func (e *explored) print(w io.Writer) error {
 	case e.Violation != nil:
 		how = "ended by a broken promise"
 	case !e.Complete:
-		how = "NOT complete: it was ended before"
+		how = "NOT complete: it was ended before, by " + e.Ended
 	}
 	fmt.Fprintf(w, "%s: %s\n", e.Scope, how)
 	t := cli.NewTable(w, "STATES", "MOVES", "LOCAL", "DEPTH", "ENDS", "SECONDS")

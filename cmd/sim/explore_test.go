@@ -13,9 +13,22 @@ func TestExplore(t *testing.T) {
 	if code != cli.ExitDone || !strings.HasPrefix(stdout, "one: complete") {
 		t.Errorf("code %d:\n%s", code, stdout)
 	}
-	stdout, _, code = sim(t, "explore", "two", "--states", "5")
-	if code != cli.ExitDone || !strings.HasPrefix(stdout, "two: NOT complete") {
-		t.Errorf("cut short: code %d:\n%s", code, stdout)
+	for _, limit := range []string{"--states 5", "--for 1ns"} {
+		stdout, stderr, code := sim(t, append([]string{"explore", "two"}, strings.Fields(limit)...)...)
+		if code != cli.ExitIncomplete || !strings.HasPrefix(stdout, "two: NOT complete: it was ended before, by "+limit+"\n") || !strings.Contains(stderr, limit) {
+			t.Errorf("%s: code %d, %s:\n%s", limit, code, stderr, stdout)
+		}
+	}
+}
+
+// TestExploreHelp: what holds without a flag isn't the number 0.
+func TestExploreHelp(t *testing.T) {
+	stdout, _, _ := sim(t, "explore", "--help")
+	if n := strings.Count(stdout, "(default the scope's number)"); n != 2 {
+		t.Errorf("%d flags are the scope's by default:\n%s", n, stdout)
+	}
+	if n := strings.Count(stdout, "0: no limit (default no limit)"); n != 2 || strings.Contains(stdout, "(default 0") {
+		t.Errorf("%d flags have no limit by default:\n%s", n, stdout)
 	}
 }
 
@@ -48,6 +61,7 @@ func TestExploreRefuses(t *testing.T) {
 		{"explore"},
 		{"explore", "on"},
 		{"explore", "one", "--crashes", "-1"},
+		{"explore", "one", "--for", "-1s"},
 		{"explore", "one", "--mutant", "rambo.Nothing"},
 		{"explore", "one", "--path", "a0.x"},
 	} {

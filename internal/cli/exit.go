@@ -28,6 +28,7 @@ const (
 	ExitUnknown      = 7   // may have been applied, or not
 	ExitDenied       = 8   // TLS, or not authorized
 	ExitDamaged      = 9   // corruption, a newer format, or an identity that isn't the expected one
+	ExitIncomplete   = 10  // it ended at a limit that it was given, before it was through
 	ExitInterrupted  = 130 // 128 + SIGINT
 )
 
@@ -54,6 +55,8 @@ func exitText(code int) string {
 		return "TLS failed, or not authorized"
 	case ExitDamaged:
 		return "corruption, a newer format, or an identity that isn't the expected one"
+	case ExitIncomplete:
+		return "it ended at a limit that was given, before it was through"
 	case ExitInterrupted:
 		return "interrupted"
 	}
@@ -93,6 +96,13 @@ func (e *NotFoundError) Error() string { return e.Text }
 // ErrInterrupted is what a command returns that ended early because its
 // context did, after it has printed what it had.
 var ErrInterrupted = errors.New("interrupted")
+
+// IncompleteError says that a command ended at a limit that it was given, after it
+// has printed what it had: exit code 10.
+type IncompleteError struct{ Text string }
+
+// Error returns the text.
+func (e *IncompleteError) Error() string { return e.Text }
 
 // Silently returns an error that counts as err for the exit code, and that
 // Run says nothing about: the code is the whole answer.
@@ -159,6 +169,7 @@ func exitRules() []exitRule {
 		as[*UsageError](ExitUsage),
 		as[*abd.SizeError](ExitUsage), // found before anything was sent
 		is(ErrInterrupted, ExitInterrupted),
+		as[*IncompleteError](ExitIncomplete),
 
 		// How an operation ended.
 		is(client.ErrNotFound, ExitNotFound),

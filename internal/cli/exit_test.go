@@ -55,6 +55,7 @@ func TestExitCode(t *testing.T) {
 		{&env.Refused{Reason: env.ReasonFull}, 1},
 		{&identity.FolderError{Class: identity.Damaged}, 9},
 		{&store.DamageError{File: "f"}, 9},
+		{&cli.IncompleteError{Text: "ended by --for"}, 10},
 		{cli.ErrInterrupted, 130},
 		{context.Canceled, 130},
 	} {
