@@ -59,7 +59,7 @@ whoever has the CA's folder can do. The ticket is one line of text and holds tha
 key: it is as secret as the node. It makes one node, once, and not after its end:
 give it to "replica join" on the new node's host.`,
 		Examples: []string{
-			"client member ticket --name d -o raw > ticket.txt",
+			"(umask 077; client member ticket --name d -o raw > ticket.txt)",
 			"client member ticket --context cluster/admin.json --ca-dir cluster/ca --ttl 10m",
 		},
 		Flags: clusterFlags("the whole command",

@@ -320,7 +320,7 @@ func TestCheckListen(t *testing.T) {
 		{"", "--listen: an address is empty"},
 		{"foo", `--listen: "foo" is not an address: write HOST:PORT`},
 		{"::1:17410", `--listen: "::1:17410"`},
-		{"h:99999", "0 to 65535"},
+		{"h:99999", "from 0, which means any free one, to 65535"},
 	} {
 		err := cli.CheckListen("listen", "127.0.0.1:1", c.address)
 		_, usage := errors.AsType[*cli.UsageError](err)

@@ -155,6 +155,12 @@ func LoadCA(dir string) (*CA, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, refuseFolder(dir, err, "doesn't exist", "give the folder of the cluster's CA, ca beside the members' that replica init wrote")
 	}
+	if _, err := os.Stat(filepath.Join(dir, FileCA)); errors.Is(err, fs.ErrNotExist) {
+		inner := filepath.Join(dir, "ca")
+		if _, inside := os.Stat(filepath.Join(inner, fileCAKey)); inside == nil {
+			return nil, refuseFolder(dir, err, "isn't a CA's folder; "+inner+" is", "give that one")
+		}
+	}
 	files := folderReader{dir: dir, wayOut: "restore it from a backup of the cluster's ca folder"}
 	cert, err := files.read(FileCA)
 	if err != nil {

@@ -25,6 +25,18 @@ func leaf(t testing.TB, text []byte) *x509.Certificate {
 	return must[*x509.Certificate](t)(x509.ParseCertificate(block.Bytes))
 }
 
+// TestTheClusterIsNotTheCA: who gives the cluster's folder for that of its CA is told
+// which is meant. Nothing is damaged.
+func TestTheClusterIsNotTheCA(t *testing.T) {
+	t.Parallel()
+	dir := cluster(t, identity.Spec{})
+	_, err := identity.LoadCA(dir)
+	contains(t, err, filepath.Join(dir, "ca")+" is")
+	if identity.ClassOf(err) != identity.Precondition {
+		t.Errorf("%v has class %v", err, identity.ClassOf(err))
+	}
+}
+
 // TestRenew: whatever the form, the certificate is a new one of the same
 // holder for the same key, and nothing else has changed.
 func TestRenew(t *testing.T) {

@@ -17,7 +17,7 @@ func (s *Server) tellChange(old, news *quorum.News) {
 	}
 	before, now := old.Map.Horizon(), news.Map.Horizon()
 	for _, c := range news.Map.Active() {
-		if c.Index() >= before.Next {
+		if c.Index() > 0 && c.Index() >= before.Next { // nobody has agreed on the first: it was given
 			s.log.Info("new members were agreed on", "configuration", c.Index(), "members", namesOf(c, news.Members), "quorum", c.System())
 		}
 	}
