@@ -56,10 +56,10 @@ func memberTicket() *urfave.Command {
 		Purpose: "make a ticket, with which one new node can join",
 		Details: `Makes a key and a certificate for a new node, signed with the CA's key, which only
 whoever has the CA's folder can do. The ticket is one line of text and holds that
-key: it is as secret as the node. It makes one node, once, and not after its end:
+key: it is as secret as the node (umask 077). It makes one node, once, and not after its end:
 give it to "replica join" on the new node's host.`,
 		Examples: []string{
-			"(umask 077; client member ticket --name d -o raw > ticket.txt)",
+			"client member ticket --name d -o raw > ticket.txt",
 			"client member ticket --context cluster/admin.json --ca-dir cluster/ca --ttl 10m",
 		},
 		Flags: clusterFlags("the whole command",

@@ -11,6 +11,7 @@ import (
 
 	"atoll/client"
 	"atoll/quorum"
+	"atoll/replica"
 )
 
 // membersObject is what `member list -o json` prints.
@@ -26,28 +27,28 @@ type listObject struct {
 	ID        string   `json:"id"`
 	Name      string   `json:"name"`
 	Addresses []string `json:"addresses"`
-	// State is "up" or "silent", and Role what the node takes itself for, if it
-	// is up.
+	// State is "up" or "silent", and Role "member", "standby" or "removed", or
+	// "no member" of a silent one of the last two.
 	State string `json:"state"`
-	Role  string `json:"role,omitempty"`
+	Role  string `json:"role"`
 }
 
 // PrintMembers prints who is in a cluster, in any format but raw.
 func PrintMembers(w io.Writer, format Format, s client.Status) error {
 	if format != TableFormat {
-		return PrintObject(w, format, membersObject{ConfigOf(s.Configuration, namesIn(s)), listJSON(s.Members), listJSON(s.Standby), s.Disagreements})
+		return PrintObject(w, format, membersObject{ConfigOf(s.Configuration, namesIn(s)), listJSON(s, s.Members), listJSON(s, s.Standby), s.Disagreements})
 	}
 	_, err := fmt.Fprintf(w, "configuration %d: %v\n\n", s.Configuration.Index(), systemText(s))
 	if err != nil {
 		return err
 	}
-	t := NewTable(w, "NAME", "ID", "ADDRESS", "ROLE")
+	t := NewTable(w, "NAME", "ID", "ADDRESS", "STATE", "ROLE")
 	for _, m := range slices.Concat(s.Members, s.Standby) {
-		role := "silent"
+		state := "silent"
 		if m.Status != nil {
-			role = m.Status.Role.String()
+			state = "up"
 		}
-		if err := t.Row(m.Label(), string(m.ID), orDash(strings.Join(m.Addresses, ",")), role); err != nil {
+		if err := t.Row(m.Label(), string(m.ID), orDash(strings.Join(m.Addresses, ",")), state, roleOf(s, m)); err != nil {
 			return err
 		}
 	}
@@ -58,12 +59,26 @@ func PrintMembers(w io.Writer, format Format, s client.Status) error {
 	return err
 }
 
-func listJSON(members []client.MemberStatus) []listObject {
+// roleOf is what a node is: what it takes itself for, and of one that is silent what
+// the active configurations say, which don't tell a removed node from a new one.
+func roleOf(s client.Status, m client.MemberStatus) string {
+	if m.Status != nil {
+		return m.Status.Role.String()
+	}
+	for _, c := range s.Active {
+		if _, ok := c.Place(m.ID); ok {
+			return replica.RoleMember.String()
+		}
+	}
+	return "no member"
+}
+
+func listJSON(s client.Status, members []client.MemberStatus) []listObject {
 	all := []listObject{}
 	for _, m := range members {
-		o := listObject{ID: string(m.ID), Name: m.Name, Addresses: append([]string{}, m.Addresses...), State: "silent"}
+		o := listObject{ID: string(m.ID), Name: m.Name, Addresses: append([]string{}, m.Addresses...), State: "silent", Role: roleOf(s, m)}
 		if m.Status != nil {
-			o.State, o.Role = "up", m.Status.Role.String()
+			o.State = "up"
 		}
 		all = append(all, o)
 	}

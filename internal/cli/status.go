@@ -59,6 +59,7 @@ type memberObject struct {
 	// State is "up" or "silent"; the fields after Silence are there when it
 	// is up.
 	State   string      `json:"state"`
+	Role    string      `json:"role"`
 	Silence string      `json:"silence,omitempty"`
 	Node    *nodeObject `json:"node,omitempty"`
 }
@@ -154,7 +155,7 @@ func printMembers(w io.Writer, s client.Status) error {
 		name := m.Label()
 		cells := []string{name, orDash(strings.Join(m.Addresses, ","))}
 		if m.Status == nil {
-			cells = append(cells, "silent", "", "", "", "", "", "", "")
+			cells = append(cells, "silent", roleOf(s, m), "", "", "", "", "", "")
 			fmt.Fprintf(&notes, "%s is silent: %s\n", name, strings.TrimPrefix(oneLine(m.Silence), fmt.Sprintf("node %s: ", m.ID)))
 		} else {
 			u := m.Status.Usage
@@ -266,8 +267,8 @@ func statusJSON(s client.Status) statusObject {
 		Cluster:       string(s.Cluster),
 		Config:        ConfigOf(s.Configuration, namesIn(s)),
 		Live:          liveOf(s),
-		Members:       membersJSON(s.Members, s.Configuration.Index()),
-		Standby:       membersJSON(s.Standby, s.Configuration.Index()),
+		Members:       membersJSON(s, s.Members, s.Configuration.Index()),
+		Standby:       membersJSON(s, s.Standby, s.Configuration.Index()),
 		Waiting:       WantsOf(s.Wants()),
 		Disagreements: append([]string{}, s.Disagreements...),
 	}
@@ -277,10 +278,10 @@ func statusJSON(s client.Status) statusObject {
 	return o
 }
 
-func membersJSON(members []client.MemberStatus, newest quorum.ConfigIndex) []memberObject {
+func membersJSON(s client.Status, members []client.MemberStatus, newest quorum.ConfigIndex) []memberObject {
 	all := []memberObject{}
 	for _, m := range members {
-		e := memberObject{ID: string(m.ID), Name: m.Name, Addresses: append([]string{}, m.Addresses...), State: "silent", Silence: m.Silence}
+		e := memberObject{ID: string(m.ID), Name: m.Name, Addresses: append([]string{}, m.Addresses...), State: "silent", Role: roleOf(s, m), Silence: m.Silence}
 		if n := m.Status; n != nil {
 			e.State, e.Silence = "up", ""
 			e.Node = &nodeObject{

@@ -50,7 +50,7 @@ WAITING           configuration 0 has no quorum for writes; silent: b
 
 NAME  ADDRESS         STATE   ROLE    CONFIG  PID  UPTIME  KEYS  DELETED  DISK
 a     127.0.0.1:7400  up      member  0       42   1m30s   3     1        5.0 MiB
-b     127.0.0.1:7401  silent
+b     127.0.0.1:7401  silent  member
 n3    [::1]:7402      up      member  0       42   1m30s   3     1        5.0 MiB
 
 b is silent: no answer
@@ -71,9 +71,9 @@ func TestPrintStatusJSON(t *testing.T) {
 	const want = `{"cluster":"c1",` +
 		`"config":{"index":0,"quorum":"get=1,put=3","members":[{"id":"n1","name":"a"},{"id":"n2","name":"b"},{"id":"n3","name":""}],"tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0},"confirmed_reads":true}},` +
 		`"live":{"members":2,"reads":true,"writes":false},"members":[` +
-		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up",` + node + `},` +
-		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent","silence":"no answer"},` +
-		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up",` + node + `}],"standby":[],"active":[0],"waiting_for":[{"config_index":0,"lacks":["writes"],"silent":["n2"],"troubled":[]}],"disagreements":[]}` + "\n"
+		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up","role":"member",` + node + `},` +
+		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent","role":"member","silence":"no answer"},` +
+		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up","role":"member",` + node + `}],"standby":[],"active":[0],"waiting_for":[{"config_index":0,"lacks":["writes"],"silent":["n2"],"troubled":[]}],"disagreements":[]}` + "\n"
 	if out.String() != want {
 		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
 	}
@@ -163,7 +163,8 @@ func TestPrintStatusOfAChange(t *testing.T) {
 	s.Configuration, s.Active = next, append(s.Active, next)
 	s.Members[0].Status.Configuration, s.Members[0].Status.Horizon = 1, quorum.Horizon{Next: 2}
 	s.Members[0].Status.Merge.Index, s.Members[0].Status.Merge.Keys = 1, 1
-	s.Standby = []client.MemberStatus{{Member: quorum.Member{ID: "n4", Name: "d"}, Status: &replica.Status{Node: "n4", Role: replica.RoleRemoved}}}
+	s.Standby = []client.MemberStatus{
+		{Member: quorum.Member{ID: "n4", Name: "d"}, Status: &replica.Status{Node: "n4", Role: replica.RoleRemoved}}}
 	s.Disagreements = []string{"b thinks otherwise"}
 	var table, object bytes.Buffer
 	if err := cli.PrintStatus(&table, cli.TableFormat, s); err != nil {
@@ -203,7 +204,10 @@ func TestPrintMembersWhoDisagree(t *testing.T) {
 // TestPrintMembers pins the names that scripts read.
 func TestPrintMembers(t *testing.T) {
 	s := testStatus(t)
-	s.Standby = []client.MemberStatus{{Member: quorum.Member{ID: "n4", Name: "d", Addresses: []string{"h:1"}}, Status: &replica.Status{Role: replica.RoleStandby}}}
+	s.Standby = []client.MemberStatus{
+		{Member: quorum.Member{ID: "n4", Name: "d", Addresses: []string{"h:1"}}, Status: &replica.Status{Role: replica.RoleStandby}},
+		{Member: quorum.Member{ID: "n5", Name: "e", Addresses: []string{"h:2"}}},
+	}
 	var table, object bytes.Buffer
 	if err := cli.PrintMembers(&table, cli.TableFormat, s); err != nil {
 		t.Fatal(err)
@@ -213,17 +217,19 @@ func TestPrintMembers(t *testing.T) {
 	}
 	const wantTable = `configuration 0: get=1,put=3
 
-NAME  ID  ADDRESS         ROLE
-a     n1  127.0.0.1:7400  member
-b     n2  127.0.0.1:7401  silent
-n3    n3  [::1]:7402      member
-d     n4  h:1             standby
+NAME  ID  ADDRESS         STATE   ROLE
+a     n1  127.0.0.1:7400  up      member
+b     n2  127.0.0.1:7401  silent  member
+n3    n3  [::1]:7402      up      member
+d     n4  h:1             up      standby
+e     n5  h:2             silent  no member
 `
 	const want = `{"config":{"index":0,"quorum":"get=1,put=3","members":[{"id":"n1","name":"a"},{"id":"n2","name":"b"},{"id":"n3","name":""}],"tolerates":{"members":3,"reads":{"any":2,"best":2},"writes":{"any":0,"best":0},"confirmed_reads":true}},"members":[` +
 		`{"id":"n1","name":"a","addresses":["127.0.0.1:7400"],"state":"up","role":"member"},` +
-		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent"},` +
+		`{"id":"n2","name":"b","addresses":["127.0.0.1:7401"],"state":"silent","role":"member"},` +
 		`{"id":"n3","name":"","addresses":["[::1]:7402"],"state":"up","role":"member"}],` +
-		`"standby":[{"id":"n4","name":"d","addresses":["h:1"],"state":"up","role":"standby"}]}` + "\n"
+		`"standby":[{"id":"n4","name":"d","addresses":["h:1"],"state":"up","role":"standby"},` +
+		`{"id":"n5","name":"e","addresses":["h:2"],"state":"silent","role":"no member"}]}` + "\n"
 	if table.String() != wantTable || object.String() != want {
 		t.Errorf("got:\n%s\n%s\nwant:\n%s\n%s", table.String(), object.String(), wantTable, want)
 	}
