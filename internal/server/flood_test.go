@@ -173,27 +173,3 @@ func TestFloodsFromManyConnectionsStayWithinTheBudget(t *testing.T) {
 		t.Error("the floods never came to the limit")
 	}
 }
-
-// askAgain asks until an answer comes: one for which there is no memory at the
-// moment is dropped, and whoever waits for it asks again.
-func (p *peer) askAgain(m env.Message) env.Message {
-	p.t.Helper()
-	deadline := time.After(patience)
-	again := time.NewTicker(500 * time.Millisecond)
-	defer again.Stop()
-	first := p.send(m)
-	for {
-		select {
-		case got := <-p.in:
-			if got.Conversation >= first {
-				return got.Message
-			}
-		case <-again.C:
-			p.send(m)
-		case err := <-p.down:
-			p.t.Fatal(err)
-		case <-deadline:
-			p.t.Fatal("nothing came")
-		}
-	}
-}

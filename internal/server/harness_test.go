@@ -290,28 +290,27 @@ func (p *peer) ask(m env.Message) env.Message {
 	return p.receive(p.send(m))
 }
 
-// insist asks as a client does: who gets no answer asks again. A node lets go of
-// requests when too many wait for its disk.
-func (p *peer) insist(m env.Message) env.Message {
+// askAgain asks until an answer comes: one for which there is no memory at the
+// moment is dropped, and so are requests when too many wait for the disk. Whoever
+// waits for an answer asks again.
+func (p *peer) askAgain(m env.Message) env.Message {
 	p.t.Helper()
-	conversation := p.send(m)
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(patience)
+	deadline := time.After(patience)
+	again := time.NewTicker(500 * time.Millisecond)
+	defer again.Stop()
+	first := p.send(m)
 	for {
 		select {
-		case in := <-p.in:
-			if in.Conversation != conversation {
-				p.t.Fatalf("%T came for conversation %d, want one for %d", in.Message, in.Conversation, conversation)
+		case got := <-p.in:
+			if got.Conversation >= first {
+				return got.Message
 			}
-			return in.Message
-		case <-tick.C:
-			if err := p.session.Queue(conversation, m); err != nil {
-				p.t.Fatal(err)
-			}
-			p.session.Flush()
-		case <-end:
-			p.t.Fatalf("%T isn't answered", m)
+		case <-again.C:
+			p.send(m)
+		case err := <-p.down:
+			p.t.Fatal(err)
+		case <-deadline:
+			p.t.Fatal("nothing came")
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestAHangingDisk(t *testing.T) {
 		health, _ := get(t, s, "/healthz")
 		return p.status().Trouble == "" && health == 200 && strings.Contains(metrics, "\natoll_disk_stalled 0\n")
 	})
-	if _, ok := p.insist(putOf("later", "v")).(*abd.PutAck); !ok {
+	if _, ok := p.askAgain(putOf("later", "v")).(*abd.PutAck); !ok {
 		t.Error("a put after the disk went on isn't acked")
 	}
 	close(end)
