@@ -117,30 +117,29 @@ func (b *budget) add(a *account, n int) {
 	}
 }
 
-// keep makes a session the owner of an account: that it knows whose it is, and
-// closes it when it ends. The session of a client must find room for what it
-// has already.
-func (a *account) keep(who fmt.Stringer, node bool, evict func(*OverBudgetError)) error {
+// settle finds room for what an account has that turns out to be a client's:
+// all the room there was may have been the nodes'. Others that have more are
+// closed for it, and it waits until they have left. The error says that all
+// have as little.
+func (a *account) settle() error { return a.take(0, true) }
+
+// keep makes a session the owner of an account, of which it is known now
+// whether it is a node's: the session closes it when it ends.
+func (a *account) keep(who fmt.Stringer, node bool, evict func(*OverBudgetError)) {
 	b := a.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a.who, a.kept = who, true
 	if a.closed {
-		return nil // so is the connection, which the session will notice
+		return // so is the connection, which the session will notice
 	}
+	a.evict = evict
 	if node {
+		a.node = true
 		b.mu.clients -= a.bytes
 		b.mu.nodes += a.bytes
 		b.mu.members--
-		a.node, a.evict = true, evict
-		return nil
 	}
-	if b.room() < 0 && !b.makeRoom(a, 0) {
-		a.kept = false
-		return b.refusal(a)
-	}
-	a.evict = evict
-	return nil
 }
 
 // take charges n bytes to an account. If there is no room, it makes some, and

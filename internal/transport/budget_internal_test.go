@@ -39,13 +39,16 @@ func (b *bank) opened(who string, node bool, bytes int) *account {
 	if a == nil {
 		b.t.Fatalf("%s finds no room", who)
 	}
-	if err := a.keep(name(who), node, func(*OverBudgetError) {
+	if !node {
+		if err := a.settle(); err != nil {
+			b.t.Fatalf("%s: %v", who, err)
+		}
+	}
+	a.keep(name(who), node, func(*OverBudgetError) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.evicted = append(b.evicted, who)
-	}); err != nil {
-		b.t.Fatalf("%s: %v", who, err)
-	}
+	})
 	if err := a.take(bytes-connectionCost, false); err != nil {
 		b.t.Fatalf("%s: %v", who, err)
 	}
@@ -170,6 +173,46 @@ func TestRoomThatIsLeavingIsWaitedFor(t *testing.T) {
 	})
 }
 
+// TestANewcomerWaitsForThoseWhoLeave: clients have all that is theirs, and as
+// many are leaving as may at a time. A newcomer isn't refused for it, but when
+// all others have as little as it has.
+func TestANewcomerWaitsForThoseWhoLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBank(t, 64*mib)
+		hog, second := b.client("hog", 20*mib), b.client("second", 20*mib)
+		first := b.client("first", connectionCost) // the hog leaves for it
+		for _, a := range []*account{second, first} {
+			for a.take(connectionCost, false) == nil { // what is left
+			}
+		}
+		newcomer := b.open()
+		got := make(chan error, 1)
+		go func() { got <- newcomer.settle() }()
+		synctest.Wait()
+		select {
+		case err := <-got:
+			t.Errorf("it didn't wait: %v", err)
+		default:
+		}
+		if gone := b.gone(); !slices.Equal(gone, []string{"hog"}) {
+			t.Errorf("%q had to go, want the hog", gone)
+		}
+		hog.close()
+		if err := <-got; err != nil {
+			t.Errorf("after the wait: %v", err)
+		}
+		newcomer.close()
+		second.close()
+		first.close()
+		for range ForClients(64*mib) / connectionCost {
+			b.client("small", connectionCost)
+		}
+		if err := b.open().settle(); err == nil {
+			t.Error("somebody had to go for one who has as much")
+		}
+	})
+}
+
 // TestWindowsTakeNoRoomFromOthers: QUIC's windows grow while half of what is
 // for clients is free, and nobody has to go for them.
 func TestWindowsTakeNoRoomFromOthers(t *testing.T) {
@@ -210,11 +253,13 @@ func TestTheBudgetHolds(t *testing.T) {
 				}
 				closing.Add(1)
 				evict := sync.OnceFunc(func() { a.close(); closing.Done() })
-				if a.keep(name("c"), rng.IntN(4) == 0, func(*OverBudgetError) { evict() }) != nil {
+				node := rng.IntN(4) == 0
+				if !node && a.settle() != nil {
 					a.gone()
 					closing.Done()
 					continue
 				}
+				a.keep(name("c"), node, func(*OverBudgetError) { evict() })
 				open = append(open, a)
 				if rng.IntN(10) == 0 {
 					evict()

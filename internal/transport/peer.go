@@ -328,10 +328,16 @@ func backoff(attempt int) time.Duration {
 
 // register makes a link a session, and starts it. A node that this side dials
 // twice gets one session: the second link is closed and the first session is
-// returned. The error is ErrClosed when the transport is closed, or an
-// *OverBudgetError when there is no memory for another session.
-func (t *Transport) register(l *link) (*Session, error) {
-	s, err := t.enlist(l)
+// returned. A client waits here while others make room for it. The error is
+// ErrClosed when the transport is closed, or an *OverBudgetError when there is no
+// memory for another session.
+func (t *Transport) register(l *link) (s *Session, err error) {
+	if l.peer.Role != identity.RoleNode {
+		err = l.account.settle()
+	}
+	if err == nil {
+		s, err = t.enlist(l)
+	}
 	if err != nil {
 		l.close(closeCode(err))
 		return nil, err
@@ -365,9 +371,7 @@ func (t *Transport) enlist(l *link) (*Session, error) {
 		}
 	}
 	s := newSession(t, l, t.mu.lastSession+1)
-	if err := s.account.keep(s.peer, s.peer.Role == identity.RoleNode, s.evict); err != nil {
-		return nil, err
-	}
+	s.account.keep(s.peer, s.peer.Role == identity.RoleNode, s.evict)
 	t.mu.lastSession++
 	t.mu.sessions[s.id] = s
 	if p != nil {
