@@ -179,7 +179,7 @@ func TestRoomThatIsLeavingIsWaitedFor(t *testing.T) {
 func TestANewcomerWaitsForThoseWhoLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBank(t, 64*mib)
-		hog, second := b.client("hog", 20*mib), b.client("second", 20*mib)
+		hog, second := b.client("hog", 21*mib), b.client("second", 19*mib)
 		first := b.client("first", connectionCost) // the hog leaves for it
 		for _, a := range []*account{second, first} {
 			for a.take(connectionCost, false) == nil { // what is left
