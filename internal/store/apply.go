@@ -176,6 +176,7 @@ func (s *Store) freeze() {
 	s.active.seal(s.appended)
 	s.frozen.Store(s.active)
 	s.active = newTable(s.active.seed)
+	s.known.placed = false
 	s.activeBytes.Store(0)
 	s.journaled.Store(0)
 	s.poke()

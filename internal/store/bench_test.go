@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"atoll/abd"
+	"atoll/repair"
 )
 
 // benchStore returns a store of the usual sizes with n keys.
@@ -150,5 +151,42 @@ func BenchmarkSync(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkMerge is what the store of a new member does while it takes over a
+// million records of 100 bytes, page by page in the order of the keys: all of it,
+// the processor time of the journal and of the apply beside it included.
+func BenchmarkMerge(b *testing.B) {
+	const n, page = 1_000_000, repair.LargestPage
+	value := make([]byte, 100)
+	for b.Loop() {
+		b.StopTimer()
+		cfg := Config{Dir: b.TempDir()}
+		mustCreate(b, cfg)
+		s := mustOpen(b, cfg)
+		r, err := repair.NewReplica(repair.Config{Self: "self", MaxValue: len(value)}, s)
+		if err != nil {
+			b.Fatal(err)
+		}
+		c := startCommitter(b, s)
+		b.StartTimer()
+		cpu := processorTime()
+		entries := make([]repair.Entry, page)
+		for i := 0; i < n; i += page {
+			for k := range entries {
+				entries[k] = repair.Entry{Key: abd.Key(fmt.Sprintf("key-%08d", i+k)), Record: abd.Record{Tag: testTag(1), Value: value}}
+			}
+			if _, _, err := r.Take(entries); err != nil {
+				b.Fatal(err)
+			}
+			c.cut(page)
+		}
+		b.StopTimer()
+		b.ReportMetric((processorTime() - cpu).Seconds(), "cpu-s/op")
+		close(c.kick)
+		c.done.Wait()
+		mustClose(b, s)
+		b.StartTimer()
 	}
 }

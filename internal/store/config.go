@@ -40,6 +40,9 @@ const (
 	paceTarget   = 0.7
 	longestPause = 200 * time.Millisecond
 	pauseStep    = 5 * time.Millisecond
+	// largeFrame is the size of a frame in bytes from which on segments aren't
+	// filled with zeros beforehand.
+	largeFrame = 64 << 10
 	// pieceBytes is how much of a segment is read at once, and checked before
 	// the next: it stays in the processor's cache meanwhile.
 	pieceBytes = 256 << 10
@@ -81,7 +84,7 @@ const (
 	// many as puts are on their way. It takes 80 bytes and a key for each.
 	memoHeads = 8192
 	// expectKeys is how many of the keys that Expect is told are looked at.
-	expectKeys = 4096
+	expectKeys = 512
 	// manyParts is how many pieces bbolt's tree is divided into before they
 	// are checked, at least, if it has as many pages.
 	manyParts = 64
@@ -201,6 +204,9 @@ type file interface {
 	Sync() error
 	// Size in bytes.
 	Size() (int64, error)
+	// Reserve makes an empty file one of so many zeros, for which there is space
+	// on the disk.
+	Reserve(size int64) error
 	Close() error
 }
 
@@ -216,6 +222,8 @@ func openOS(path string, flag int, mode fs.FileMode) (file, error) {
 }
 
 func (f osFile) Sync() error { return dataSync(f.File) }
+
+func (f osFile) Reserve(size int64) error { return reserve(f.File, size) }
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()

@@ -129,6 +129,7 @@ func (f memoryFile) ReadAt(b []byte, offset int64) (int, error) {
 func (f memoryFile) WriteAt([]byte, int64) (int, error) { return 0, fs.ErrPermission }
 func (f memoryFile) Sync() error                        { return nil }
 func (f memoryFile) Size() (int64, error)               { return int64(len(f)), nil }
+func (f memoryFile) Reserve(int64) error                { return fs.ErrPermission }
 func (f memoryFile) Close() error                       { return nil }
 
 // FuzzBlob: what is read as a cell is one that could have been written.

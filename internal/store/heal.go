@@ -39,8 +39,9 @@ func (s *Store) Heal(key abd.Key, r abd.Record) (_ env.Position, err error) {
 	}
 	s.group = appendSpecial(s.group, string(key), encodeBlob(kindRemoved, string(key), nil))
 	s.appended++
-	s.active.put(key, s.active.hash(key), 0, s.appended, before)
-	s.stored(key, size, before, absent)
+	hash := s.active.hash(key)
+	s.active.put(key, hash, 0, s.appended, before)
+	s.stored(key, hash, size, before, absent)
 	return s.appended, nil
 }
 
@@ -74,7 +75,7 @@ func (o *overrides) newest(key abd.Key, hash uint32, withValue bool) (entry, boo
 func (o *overrides) have(key []byte) bool {
 	for _, t := range o {
 		if t != nil {
-			if _, _, ok := t.find(keyIn(key), t.hash(keyIn(key))); ok {
+			if t.find(keyIn(key), t.hash(keyIn(key))).there {
 				return true
 			}
 		}

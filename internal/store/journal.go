@@ -38,6 +38,8 @@ type journal struct {
 	size atomic.Int64
 	// written counts the bytes of all frames.
 	written atomic.Int64
+	// large: the last frame was, so that it isn't worth it to fill segments.
+	large atomic.Bool
 
 	mu struct {
 		sync.Mutex
@@ -68,8 +70,8 @@ type sealedSegment struct {
 	capacity int64
 }
 
-// spare is a segment that waits for its next use. All of it was written once,
-// so a write into it changes no metadata of the file system, and a sync has
+// spare is a segment that waits for its next use. Mostly all of it was written
+// once, so a write into it changes no metadata of the file system, and a sync has
 // half as much to do.
 type spare struct {
 	path     string
@@ -115,6 +117,7 @@ func (j *journal) append(b []byte, first env.Position, records uint32, c counts)
 		return fmt.Errorf("syncing %s: %w", j.active.path, err)
 	}
 	j.cfg.ObserveSync(time.Since(begin))
+	j.large.Store(size >= largeFrame)
 	j.offset += size
 	j.written.Add(size)
 	return nil
@@ -319,7 +322,9 @@ func (j *journal) whyFull() error {
 // closes waits for no more.
 const fillBytes = 1 << 20
 
-// makeSpare writes a new segment full of zeros.
+// makeSpare makes a new segment full of zeros. They are written, but for large
+// frames: to write everything twice takes more time than a sync saves that comes
+// once for so many bytes.
 func (j *journal) makeSpare(size int64) (spare, error) {
 	j.mu.Lock()
 	number := j.mu.nextSpare
@@ -330,7 +335,12 @@ func (j *journal) makeSpare(size int64) (spare, error) {
 	if err != nil {
 		return spare{}, err
 	}
-	if err := j.fill(f, size); err != nil {
+	if j.large.Load() {
+		err = f.Reserve(size)
+	} else {
+		err = j.fill(f, size)
+	}
+	if err != nil {
 		f.Close()
 		if rmErr := os.Remove(path); rmErr != nil {
 			j.log.Warn("a partial journal segment stays behind", "file", path, "err", rmErr)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -535,4 +536,56 @@ func TestRefusedSpare(t *testing.T) {
 		mustCommit(t, s)
 	}
 	mustClose(t, s)
+}
+
+// fills counts the bytes that are written into files before they are segments.
+type fills struct {
+	osFile
+	bytes *atomic.Int64
+}
+
+func (f fills) WriteAt(b []byte, offset int64) (int, error) {
+	if info, err := os.Stat(f.Name()); err == nil && info.Mode().IsRegular() { // by its first name: a spare's
+		f.bytes.Add(int64(len(b)))
+	}
+	return f.osFile.WriteAt(b, offset)
+}
+
+// TestSegmentsOfLargeFrames: while frames are large the next segment isn't written
+// before its time, and while they are small it is. In both a start finds what was
+// stored.
+func TestSegmentsOfLargeFrames(t *testing.T) {
+	for _, size := range []int{1000, largeFrame} {
+		var filled atomic.Int64
+		cfg := Config{Dir: t.TempDir(), SegmentBytes: 256 << 10}
+		cfg.openFile = func(path string, flag int, mode fs.FileMode) (file, error) {
+			f, err := os.OpenFile(path, flag, mode)
+			return fills{osFile{f}, &filled}, err
+		}
+		mustCreate(t, cfg)
+		s := mustOpen(t, cfg)
+		waitSpare(s)
+		mustStore(t, s, "first", testRecord(1, string(make([]byte, size))))
+		mustCommit(t, s)
+		filled.Store(0)
+		value := string(make([]byte, 200<<10)) // fills the segment, so that the spare is taken
+		if size < largeFrame {
+			value = string(make([]byte, 50<<10))
+		}
+		keys := 0
+		for first := s.journal.active.number; s.journal.active.number == first; keys++ {
+			mustStore(t, s, abd.Key(fmt.Sprint("k", keys)), testRecord(1, value))
+			mustCommit(t, s)
+		}
+		waitSpare(s)
+		if got := filled.Load() >= cfg.SegmentBytes; got != (size < largeFrame) {
+			t.Errorf("with frames of %d bytes %d bytes were written into a segment of %d before its time", size, filled.Load(), cfg.SegmentBytes)
+		}
+		mustClose(t, s)
+		s = mustOpen(t, cfg)
+		for i := range keys {
+			wantLoad(t, s, abd.Key(fmt.Sprint("k", i)), testRecord(1, value))
+		}
+		mustClose(t, s)
+	}
 }

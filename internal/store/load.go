@@ -251,7 +251,7 @@ func loadTable(t *table, segments []recovered, loaders []*loader) {
 	})
 	for p := range parts {
 		for _, i := range strays[p] {
-			t.index(i)
+			t.index(slotOf(i, t.item(i).hash))
 		}
 	}
 }
@@ -347,7 +347,7 @@ func (t *table) takeItems(all []item) {
 	}
 	t.bytes += int64(t.count) * entryOverhead
 	slots := max(firstSlots, 1<<bits.Len(uint(t.count+t.count/3)))
-	t.slots, t.shift = makeLarge[uint32](slots), shiftOf(slots)
+	t.slots, t.shift = makeLarge[slot](slots), shiftOf(slots)
 }
 
 // indexPart puts the items of a part, which are numbered from begin to before
@@ -356,15 +356,16 @@ func (t *table) takeItems(all []item) {
 func (t *table) indexPart(p int, begin, end uint32) (strays []uint32) {
 	behind := uint32((p + 1) * (len(t.slots) / loadParts))
 	for i := begin; i < end; i++ {
-		slot := t.home(t.item(i).hash)
-		for slot < behind && t.slots[slot] != 0 {
-			slot++
+		hash := t.item(i).hash
+		at := t.home(hash)
+		for at < behind && t.slots[at] != 0 {
+			at++
 		}
-		if slot == behind {
+		if at == behind {
 			strays = append(strays, i)
 			continue
 		}
-		t.slots[slot] = i + 1
+		t.slots[at] = slotOf(i, hash)
 	}
 	return strays
 }

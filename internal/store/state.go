@@ -337,8 +337,9 @@ func (s *state) inGap(key []byte) bool {
 // absent reports whether it costs nothing to say that bbolt doesn't have a key.
 func (s *state) absent(key abd.Key) bool {
 	s.reading.Lock()
-	defer s.reading.Unlock()
-	return s.inGap(keyBytes(key))
+	is := s.inGap(keyBytes(key))
+	s.reading.Unlock()
+	return is
 }
 
 // endReading ends the shared transaction. The caller holds s.reading.

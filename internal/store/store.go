@@ -36,6 +36,9 @@ type Store struct {
 		key      abd.Key
 		hash     uint32
 		presence presence
+		// at is where it is in the active table, if placed.
+		at     spot
+		placed bool
 	}
 	ahead struct { // the keys that are expected
 		hashes [expectKeys]uint32
@@ -131,7 +134,13 @@ func (s *Store) Load(key abd.Key, withValue bool) (abd.Record, env.Position, err
 // lookup returns a key's encoded record, nil if there is none.
 func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error) {
 	hash, tables := s.active.hash(key), s.tables()
-	e, ok, err := tables.newest(key, hash, withValue)
+	at := s.active.find(key, hash)
+	e, ok, err := s.active.getAt(at, withValue)
+	if older := tables[1]; !ok && older != nil && (err == nil || err == errApplied) {
+		if e, ok, err = older.get(key, hash, withValue); err == errApplied {
+			err = nil
+		}
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -159,15 +168,8 @@ func (s *Store) lookup(key abd.Key, withValue bool) ([]byte, env.Position, error
 		}
 	}
 	s.known.key, s.known.hash, s.known.presence = key, hash, presenceOf(e.record)
+	s.known.at, s.known.placed = at, true
 	return e.record, e.position, nil
-}
-
-// hash returns the hash of a key.
-func (s *Store) hash(key abd.Key) uint32 {
-	if s.known.key == key {
-		return s.known.hash
-	}
-	return s.active.hash(key)
 }
 
 // Expect implements replica.Store: it brings the places of the keys into the
@@ -230,11 +232,21 @@ func (s *Store) append(key abd.Key, r abd.Record, before func(*Store, abd.Key) (
 		return 0, err
 	}
 	s.appended++
-	record := s.active.put(key, s.hash(key), recordHead+len(r.Value), s.appended, old)
+	at, hash := s.place(key)
+	record := s.active.putAt(at, key, hash, recordHead+len(r.Value), s.appended, old)
 	fillRecord(record, key, r)
 	s.group = appendEntry(s.group, key, record)
-	s.stored(key, size, old, presenceOf(record))
+	s.stored(key, hash, size, old, presenceOf(record))
 	return s.appended, nil
+}
+
+// place returns where a key is in the active table, and its hash.
+func (s *Store) place(key abd.Key) (spot, uint32) {
+	if s.known.placed && s.known.key == key {
+		return s.known.at, s.known.hash
+	}
+	hash := s.active.hash(key)
+	return s.active.find(key, hash), hash
 }
 
 // admit returns why an entry of so many bytes can't be appended.
@@ -253,12 +265,11 @@ func (s *Store) admit(size int64) error {
 
 // stored notes that a record was appended, or its removal: size bytes of the
 // group, in the place of what the counts know as before.
-func (s *Store) stored(key abd.Key, size int64, before, after presence) {
+func (s *Store) stored(key abd.Key, hash uint32, size int64, before, after presence) {
 	s.count(size)
 	s.recount(before, after)
-	hash := s.hash(key)
 	s.memo.forget(key, hash)
-	s.known.key, s.known.hash, s.known.presence = key, hash, after
+	s.known.key, s.known.hash, s.known.presence, s.known.placed = key, hash, after, false
 }
 
 // count counts an entry of so many bytes that was appended to the group.

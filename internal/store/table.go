@@ -38,7 +38,7 @@ const (
 	runKeys = 8192
 	// entryOverhead is what a table takes for a key beside its bytes, at
 	// most: its item, its place in a run, and up to four slots.
-	entryOverhead = 32 + 4 + 4*4
+	entryOverhead = 32 + 4 + 4*8
 	// cellOverhead is about what it takes for a cell beside its bytes.
 	cellOverhead = 96
 )
@@ -52,9 +52,9 @@ const (
 type table struct {
 	seed   maphash.Seed
 	chunks [][]byte
-	fill   uint32   // the chunk that is being filled
-	slots  []uint32 // hash table with linear probing: an item's number + 1
-	shift  uint8    // by which a hash becomes the number of its slot
+	fill   uint32 // the chunk that is being filled
+	slots  []slot // hash table with linear probing
+	shift  uint8  // by which a hash becomes the number of its slot
 	blocks [][]item
 	count  int // of items
 	// order holds the numbers of the items, runKeys by runKeys, each run
@@ -109,10 +109,18 @@ type entry struct {
 // newTable returns an empty table. Tables with the same seed have the same
 // hashes.
 func newTable(seed maphash.Seed) *table {
-	return &table{seed: seed, slots: make([]uint32, firstSlots), shift: shiftOf(firstSlots), applied: make(chan struct{})}
+	return &table{seed: seed, slots: make([]slot, firstSlots), shift: shiftOf(firstSlots), applied: make(chan struct{})}
 }
 
 func (t *table) hash(key abd.Key) uint32 { return uint32(maphash.String(t.seed, string(key))) }
+
+// slot is a place of the index: 0, or an item's hash and, in the lower half, its
+// number + 1. Whoever looks for another key need not visit the item.
+type slot uint64
+
+func slotOf(i, hash uint32) slot { return slot(hash)<<32 | slot(i+1) }
+func (s slot) hash() uint32      { return uint32(s >> 32) }
+func (s slot) number() uint32    { return uint32(s) - 1 }
 
 // shiftOf returns the shift for so many slots: the first bits of a hash choose
 // one, so that keys whose hashes begin alike stand together.
@@ -152,38 +160,49 @@ func (t *table) entryOf(i uint32, withValue bool) (e entry, err error) {
 	return e, err
 }
 
-// find returns the number of a key's item, or the slot that it would take.
-func (t *table) find(key abd.Key, hash uint32) (number uint32, slot uint32, ok bool) {
+// spot is where a key is in a table, until that changes.
+type spot struct {
+	there  bool
+	number uint32 // of its item, if it is there
+	slot   uint32 // that it would take, if it isn't
+}
+
+// find returns where a key is.
+func (t *table) find(key abd.Key, hash uint32) spot {
 	mask := uint32(len(t.slots) - 1)
-	for slot = t.home(hash); t.slots[slot] != 0; slot = (slot + 1) & mask {
-		i := t.slots[slot] - 1
-		if t.item(i).hash == hash && t.keyOf(i) == key {
-			return i, slot, true
+	at := t.home(hash)
+	for ; t.slots[at] != 0; at = (at + 1) & mask {
+		if s := t.slots[at]; s.hash() == hash && t.keyOf(s.number()) == key {
+			return spot{there: true, number: s.number()}
 		}
 	}
-	return 0, slot, false
+	return spot{slot: at}
 }
 
 // get returns the entry of a key whose hash is known; see entryOf.
 func (t *table) get(key abd.Key, hash uint32, withValue bool) (e entry, ok bool, err error) {
-	i, _, ok := t.find(key, hash)
-	if !ok {
+	return t.getAt(t.find(key, hash), withValue)
+}
+
+// getAt is get of what find has found.
+func (t *table) getAt(at spot, withValue bool) (e entry, ok bool, err error) {
+	if !at.there {
 		return entry{}, false, nil
 	}
-	e, err = t.entryOf(i, withValue)
+	e, err = t.entryOf(at.number, withValue)
 	return e, err == nil, err
 }
 
 // touch looks at where hashes are looked for, and returns what depends on all that.
 func (t *table) touch(hashes []uint32) (sum uint32) {
 	for some := range slices.Chunk(hashes, touchKeys) {
-		var numbers [touchKeys]uint32
+		var slots [touchKeys]slot
 		for i, hash := range some {
-			numbers[i] = t.slots[t.home(hash)]
+			slots[i] = t.slots[t.home(hash)]
 		}
-		for _, n := range numbers[:len(some)] {
-			if n > 0 {
-				sum += t.item(n - 1).hash
+		for i, hash := range some {
+			if s := slots[i]; s != 0 && s.hash() == hash {
+				sum += t.item(s.number()).size
 			}
 		}
 	}
@@ -194,15 +213,20 @@ func (t *table) touch(hashes []uint32) (sum uint32) {
 // caller to fill at once. A size of 0 says that there is no record any more.
 // before counts when the key is new to the table.
 func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, before presence) []byte {
-	i, slot, ok := t.find(key, hash)
-	if !ok {
+	return t.putAt(t.find(key, hash), key, hash, size, position, before)
+}
+
+// putAt is put of a key that find has looked for.
+func (t *table) putAt(at spot, key abd.Key, hash uint32, size int, position env.Position, before presence) []byte {
+	i := at.number
+	if !at.there {
 		i = uint32(t.count)
 		if int(i/itemBlock) == len(t.blocks) {
 			n := max(1, t.nextChunk()/(itemBlock*int(unsafe.Sizeof(item{}))))
 			t.blocks = slices.AppendSeq(t.blocks, slices.Chunk(makeMany[item](n*itemBlock), itemBlock))
 		}
 		t.count++
-		t.slots[slot] = i + 1
+		t.slots[at.slot] = slotOf(i, hash)
 		*t.item(i) = item{hash: hash, place: place{key: uint16(len(key))}, before: before}
 		t.bytes += entryOverhead
 	} else if old := t.item(i); !old.filed && old.at == 0 && int(old.key)+int(old.size) >= ownChunk {
@@ -215,10 +239,10 @@ func (t *table) put(key abd.Key, hash uint32, size int, position env.Position, b
 	var room []byte
 	it.chunk, it.at, room = t.room(len(key) + size)
 	copy(room, key)
-	if !ok && t.count%runKeys == 0 {
+	if !at.there && t.count%runKeys == 0 {
 		t.arrange()
 	}
-	if !ok && t.count*2 > len(t.slots) {
+	if !at.there && t.count*2 > len(t.slots) {
 		// Each item beside the one that is looked for is a visit to memory, and
 		// in an index that is three quarters full there are eight.
 		t.grow()
@@ -278,21 +302,24 @@ func makeMany[T any](n int) []T {
 
 // grow doubles the index.
 func (t *table) grow() {
-	t.slots = makeMany[uint32](2 * len(t.slots))
+	old := t.slots
+	t.slots = makeMany[slot](2 * len(old))
 	t.shift--
-	for i := range uint32(t.count) {
-		t.index(i)
+	for _, s := range old {
+		if s != 0 {
+			t.index(s)
+		}
 	}
 }
 
-// index puts an item that isn't there yet into the index.
-func (t *table) index(i uint32) {
+// index puts what isn't there yet into the index.
+func (t *table) index(s slot) {
 	mask := uint32(len(t.slots) - 1)
-	slot := t.home(t.item(i).hash)
-	for t.slots[slot] != 0 {
-		slot = (slot + 1) & mask
+	at := t.home(s.hash())
+	for t.slots[at] != 0 {
+		at = (at + 1) & mask
 	}
-	t.slots[slot] = i + 1
+	t.slots[at] = s
 }
 
 // arrange sorts the keys that came since the last time. Runs that are full
