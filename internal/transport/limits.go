@@ -75,8 +75,10 @@ const (
 	// bulkStep is what send buffers of large frames are rounded up to.
 	bulkStep = 64 << 10
 	// bulkChunk is how much room is made for a large frame before more than
-	// its first bytes have come.
-	bulkChunk = 256 << 10
+	// its first bytes have come, and trustedChunk how much at most for a peer
+	// that has sent a whole one as large.
+	bulkChunk    = 256 << 10
+	trustedChunk = 1 << 20
 	// minChunk and maxChunk bound the buffers into which small frames are
 	// read, and minRead is how much free space is worth a read.
 	minChunk = 1 << 10

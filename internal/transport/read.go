@@ -95,9 +95,11 @@ type frameReader struct {
 	start, end int // of what is read and not cut off yet
 	next       int // size of the next chunk
 	reads      int // into this chunk
-	trust      int // how much room is made for a frame of which little has come
-	account    *account
-	charged    int // of the chunk, to the account
+	// trust is how much room is made for a frame of which little has come; 0 where
+	// frames are small.
+	trust   int
+	account *account
+	charged int // of the chunk, to the account
 }
 
 // fill reads once.
@@ -124,6 +126,7 @@ func (f *frameReader) makeRoom() error {
 		return nil // it doesn't, and the chunk that has begun with it gets filled first
 	}
 	switch {
+	case f.trust > 0: // next needs room for a header, and so little is copied
 	case f.reads == 1:
 		f.next = min(2*f.next, maxChunk)
 	case f.reads > 8:
@@ -173,5 +176,8 @@ func (f *frameReader) body() ([]byte, error) {
 		return nil, nil
 	}
 	f.start = from + n
+	if f.trust > 0 {
+		f.trust = max(f.trust, min(wire.HeaderSize+n, trustedChunk))
+	}
 	return f.chunk[from:f.start:f.start], nil
 }
