@@ -2,12 +2,10 @@ package rambo
 
 import (
 	"errors"
-	"time"
 
 	"atoll/abd"
 	"atoll/env"
 	"atoll/quorum"
-	"atoll/repair"
 )
 
 // merger merges into a node what a read quorum of old holds.
@@ -27,9 +25,9 @@ func (m merger) run(e env.Env) error {
 	if at.Index != m.next.Index() {
 		at = merged{Index: m.next.Index()}
 	}
-	p := pacer{rate: m.pace.Rate, stock: repair.LargestStock}
+	p := newPacer(m.pace)
 	for !at.Done {
-		err := m.stretch(e, &p, &at)
+		err := m.stretch(e, p, &at)
 		if _, ended := errors.AsType[*env.Unfinished](err); ended {
 			return err
 		}
@@ -47,64 +45,116 @@ func (m merger) run(e env.Env) error {
 // stretch merges what comes behind at, and moves at, until all is merged or
 // something fails.
 //
-// Three pages are under way: one is stored, of the next it is asked whether
-// others have the same, and the one behind that is fetched. They are stored one
-// after another, each once the one before is durable, so that all keys up to at
-// are merged. A page that was fetched early is as good as one that is fetched
-// when it is its turn: it says what its members held when they gave it, and what
-// they acknowledge afterwards reveals the next configuration, however long that
-// is (R4.3).
-func (m merger) stretch(e env.Env, p *pacer, at *merged) (failed error) {
-	fail := func(err error) bool {
-		if failed == nil {
-			failed = err
-		}
-		return err != nil
-	}
-	var comparing, storing *underway
-	for after, more := at.After, true; more || comparing != nil || storing != nil; {
-		var fetched *underway
-		if more {
+// Several pages are under way: one is stored, and those behind it are fetched and
+// held against what others have. They are stored one after another, each once the
+// one before is durable, so that all keys up to at are merged. A page that was
+// fetched early is as good as one that is fetched when it is its turn: it says what
+// its members held when they gave it, and what they acknowledge afterwards reveals
+// the next configuration, however long that is (R4.3).
+func (m merger) stretch(e env.Env, p *pacer, at *merged) error {
+	l := line{merger: m, pacer: p, at: at}
+	for after, more := at.After, true; more || l.storing != nil || len(l.pages) > 0; {
+		if more && !l.full() && (len(l.pages) == 0 || p.due(e)) {
 			g, err := m.fetch(e, p, after)
-			if !fail(err) {
-				fetched = &underway{gathering: g, until: g.in.To}
-				after, more = g.in.To, g.page.more
+			if err != nil {
+				l.fail(err)
+				more = false
+				continue
 			}
+			p.begun(g)
+			after, more = g.in.To, g.page.more
+			l.pages = append(l.pages, &underway{gathering: g, until: after, Task: e.Go("rambo.fill", g.fill)})
+			continue
 		}
-		if storing != nil && !fail(storing.Join()) {
-			*at = storing.at
-		}
-		storing = nil
-		if comparing != nil {
-			fail(comparing.Join())
-			p.charge(comparing.page) // what came is paid for, whatever becomes of it
-			p.adapt(comparing)
-		}
-		if comparing != nil && failed == nil {
-			took := comparing.page
-			storing = m.store(e, took, at.Index)
-			if took.end != comparing.until && !m.Rules.LeaveGaps {
-				// Somebody had so much beside that the page ends earlier, and
-				// what was fetched meanwhile doesn't follow it.
-				fetched, after, more = nil, took.end, true
-			}
-		}
-		if failed != nil {
-			fetched, more = nil, false
-		}
-		if comparing = fetched; comparing != nil {
-			comparing.Task = e.Go("rambo.compare", comparing.rest)
+		took, ok := l.next(e)
+		switch {
+		case !ok:
+			more = false
+		case took.page.end != took.until && !m.Rules.LeaveGaps:
+			// Somebody had so much beside that the page ends earlier, and what was
+			// begun behind it doesn't follow it.
+			l.drop()
+			after, more = took.page.end, true
 		}
 	}
-	return failed
+	return l.failed
+}
+
+// line is the pages of a stretch that are under way.
+type line struct {
+	merger
+	pacer   *pacer
+	at      *merged
+	pages   []*underway // being fetched and compared, in order
+	storing *underway   // the one before those
+	failed  error       // the first time
 }
 
 // underway is a page of which something is done meanwhile.
 type underway struct {
 	env.Task
-	*gathering         // while it is compared
-	until      abd.Key // up to where it was fetched
+	*gathering         // while it is fetched and compared
+	until      abd.Key // up to where it was begun
 	at         merged  // while it is stored: where the node stands then
+}
+
+// The most pages that are fetched and compared at a time: one and the one behind it,
+// or more when it was known beforehand where they end.
+const (
+	linePages  = 2
+	aheadPages = 4
+)
+
+// full reports whether the first of the pages must be waited for.
+func (l *line) full() bool {
+	n := len(l.pages)
+	return n >= aheadPages || n >= linePages && l.pages[n-1].located == nil
+}
+
+// next stores the next page, once the one before is. It reports false when there was
+// none, or something has failed.
+func (l *line) next(e env.Env) (took *underway, ok bool) {
+	if l.storing != nil {
+		if err := l.storing.Join(); err == nil {
+			*l.at = l.storing.at
+		} else {
+			l.fail(err)
+			l.drop()
+		}
+		l.storing = nil
+	}
+	if len(l.pages) == 0 {
+		return nil, false
+	}
+	took, l.pages = l.pages[0], l.pages[1:]
+	err := took.Join()
+	l.pacer.took(took)
+	if err != nil {
+		l.fail(err)
+		l.drop()
+		return nil, false
+	}
+	l.storing = l.store(e, took.page, l.at.Index)
+	return took, true
+}
+
+// drop gives up the pages that aren't stored yet.
+func (l *line) drop() {
+	for _, u := range l.pages {
+		u.Cancel()
+	}
+	for _, u := range l.pages {
+		_ = u.Join() // nobody waits for what it has
+		l.pacer.pay(u)
+	}
+	l.pages = nil
+}
+
+// fail keeps the first error.
+func (l *line) fail(err error) {
+	if l.failed == nil {
+		l.failed = err
+	}
 }
 
 // fetch begins the page behind a key, when its time has come.
@@ -122,45 +172,4 @@ func (m merger) store(e env.Env, p page, index quorum.ConfigIndex) *underway {
 		_, err := env.AskOne[*taken](e, e.Self(), &take{p.entries, p.votes, next})
 		return err
 	})}
-}
-
-// pacer spreads the records that are merged over time, and says how large the pages
-// are.
-type pacer struct {
-	rate  int64         // bytes a second, below zero without limit
-	free  time.Duration // when the next may be fetched
-	last  int64         // how many bytes the last page had
-	stock int           // how many of its own tags the node compares in the next one
-}
-
-// wait waits until it is time for the next page.
-func (p *pacer) wait(e env.Env) error {
-	now := e.Now()
-	if p.rate < 0 || p.free <= now {
-		p.free = now // what was late isn't made up for
-		return nil
-	}
-	return e.Sleep(p.free - now)
-}
-
-// charge takes the time for a page.
-func (p *pacer) charge(took page) {
-	p.last = 0
-	for _, e := range took.entries {
-		p.last += int64(len(e.Key) + len(e.Record.Value))
-	}
-	if p.rate > 0 {
-		p.free += time.Duration(p.last * int64(time.Second) / p.rate)
-	}
-}
-
-// adapt has the next pages compare as many keys as are likely to fit: when the
-// answers end before the node's own tags do, the rest was told for nothing.
-func (p *pacer) adapt(took *underway) {
-	if took.short {
-		p.stock = max(abd.MaxPage, 2*len(took.items))
-	} else {
-		p.stock *= 2
-	}
-	p.stock = min(p.stock, repair.LargestStock)
 }

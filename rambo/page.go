@@ -20,9 +20,23 @@ type page struct {
 	votes      []synod.Carried // on its keys; of each instance that of the highest ballot
 }
 
-// first begins the page behind a key: it asks one member for all that it has and
-// the node hasn't. The others are asked for what they have beside, or for the hash of
-// the same range if there is likely to be nothing (rest). So each record comes once.
+// bytes is how many bytes the keys and values have.
+func (p *page) bytes() (n int64) {
+	for i := range p.entries {
+		n += int64(len(p.entries[i].Key) + len(p.entries[i].Record.Value))
+	}
+	return n
+}
+
+// first begins the page behind a key, so far that it is known where it ends. One
+// member is asked for all that it has and the node hasn't; the others for what they
+// have beside, or for the hash of the same range if there is likely to be nothing. So
+// each record comes once.
+//
+// Where the page ends is known when the one member has answered (most). While many
+// pages follow one another another member is asked first for the hash of so many
+// records, and says where they end (locate): that is soon done, and the next page can
+// be begun.
 func (m merger) first(e env.Env, after abd.Key, p *pacer) (*gathering, error) {
 	own, err := env.AskOne[*stock](e, e.Self(), &have{after, p.stock})
 	if err != nil {
@@ -30,24 +44,77 @@ func (m merger) first(e env.Env, after abd.Key, p *pacer) (*gathering, error) {
 	}
 	g := &gathering{merger: m, expect: int(p.last), page: page{begin: after}, in: repair.Range{After: after}, items: own.Items}
 	if own.More {
-		g.in.To, g.page.more = own.Items[len(own.Items)-1].Key, true
+		g.end(own.Items[len(own.Items)-1].Key)
 	}
 	g.counted.Begin(quorum.Configurations{m.old})
 	g.refused.Begin(quorum.Configurations{m.old})
 	g.counted.Add(e.Self()) // if it stays: what it holds is there
-	return g, g.most(e)
+	if p.ahead > 0 && !g.enough() {
+		if err := g.locate(e, p.ahead); err != nil {
+			return nil, err
+		}
+	}
+	if g.located == nil {
+		return g, g.most(e)
+	}
+	return g, nil
 }
 
 // gathering is a page under way.
 type gathering struct {
 	merger
 	page    page
-	expect  int // about how many bytes that will be
+	expect  int   // about how many bytes that will be
+	charged int64 // of them, to the pacer
 	in      repair.Range
 	items   []abd.Item // what the node has in the range
+	located *located   // nil: nobody was asked for the end
 	counted quorum.Tally
 	refused quorum.Tally
 	short   bool // an answer ended before the node's own page
+}
+
+// located is what a member has said of a page before it was fetched.
+type located struct {
+	by      quorum.NodeID
+	summary *repair.Summary
+	to      abd.Key // where the page ends by it
+}
+
+// end has the page end at a key.
+func (g *gathering) end(to abd.Key) {
+	g.in.To, g.page.more = to, true
+	for len(g.items) > 0 && !g.in.Has(g.items[len(g.items)-1].Key) {
+		g.items = g.items[:len(g.items)-1]
+	}
+}
+
+// locate asks one member for the hash of its next records, so many, and where they
+// end. One of an older version doesn't say that; then the page isn't located.
+func (g *gathering) locate(e env.Env, records int) error {
+	first, spare := g.others(e)
+	req := &repair.Summarize{Range: g.in, Keys: records, Cut: true, Terms: g.terms()}
+	return g.ask(e, first[:1], append(first[1:], spare...), req, func(_ env.Conversation, from quorum.NodeID, answer env.Message) bool {
+		summary, ok := answer.(*repair.Summary)
+		if !ok || summary.Keys > records || summary.Last != "" && !g.in.Has(summary.Last) {
+			return ok
+		}
+		if summary.Last != "" {
+			g.end(summary.Last)
+		}
+		g.located = &located{from, summary, g.in.To}
+		return true
+	})
+}
+
+// fill brings a page to its end that was begun.
+func (g *gathering) fill(e env.Env) error {
+	if g.located != nil {
+		if err := g.most(e); err != nil {
+			return err
+		}
+	}
+	return g.rest(e)
 }
 
 func (g *gathering) terms() repair.Terms { return repair.Terms{Knows: g.next.Index()} }
@@ -68,7 +135,10 @@ func (g *gathering) suffices(answered *quorum.Tally) bool {
 // most asks for all records behind the key that the node lacks, of whoever answers
 // first.
 func (g *gathering) most(e env.Env) error {
-	order := slices.DeleteFunc(slices.Clone(e.Nearest(g.old.Members())), func(n quorum.NodeID) bool { return n == e.Self() })
+	order := slices.DeleteFunc(slices.Clone(e.Nearest(g.old.Members())), func(n quorum.NodeID) bool { return n == e.Self() || g.hasLocated(n) })
+	if g.located != nil {
+		order = append(order, g.located.by) // somebody else is needed anyway
+	}
 	if len(order) == 0 {
 		return nil
 	}
@@ -91,6 +161,7 @@ func (g *gathering) offer(e env.Env) *repair.Offer {
 // rest asks others whether they have the same by now: as many as are needed, and
 // more when one of those is late or refuses.
 func (g *gathering) rest(e env.Env) error {
+	g.countLocated()
 	if !g.enough() {
 		first, spare := g.others(e)
 		req, want := g.second(e)
@@ -118,16 +189,39 @@ func (g *gathering) rest(e env.Env) error {
 	return nil
 }
 
+// hasLocated reports whether a member has said where the page ends.
+func (g *gathering) hasLocated(n quorum.NodeID) bool { return g.located != nil && g.located.by == n }
+
+// countLocated counts the member that has said where the page ends if the node has
+// now what that has: it has answered for the range, with a hash. If it hasn't, the
+// member is asked like the others.
+func (g *gathering) countLocated() {
+	l := g.located
+	if l == nil || g.in.To != l.to || g.counted.Has(l.by) {
+		return
+	}
+	if want := g.summary(); l.summary.Keys == want.Keys && l.summary.Hash == want.Hash || g.Rules.CountLocated {
+		g.counted.Add(l.by)
+	}
+}
+
+// summary is what a member answers that has what the node has with the page.
+func (g *gathering) summary() *repair.Summary {
+	return repair.SummaryOf(g.items, g.page.entries, g.page.votes)
+}
+
 // second is what those are asked that aren't asked first: for the summary by which they
 // show that the node has all that they have, want. If the first has given a few records
-// to a node that had more, writes go on, so others will have something beside, too:
-// they are asked for that at once, and want is nil.
+// to a node that had more, or the one that has located the page has something beside,
+// writes go on, so others will have something, too: they are asked for that at once,
+// and want is nil.
 func (g *gathering) second(e env.Env) (req env.Message, want *repair.Summary) {
-	if n := len(g.page.entries); n > 0 && n < len(g.items)/2 {
+	n := len(g.page.entries)
+	differs := g.located != nil && g.located.to == g.in.To // from what it has, or it would be counted
+	if differs || n > 0 && n < len(g.items)/2 {
 		return g.offer(e), nil
 	}
-	items := with(g.items, g.page.entries)
-	want = &repair.Summary{Keys: len(items), Hash: repair.HashOf(items, g.page.votes...)}
+	want = g.summary()
 	return &repair.Summarize{Range: g.in, Keys: want.Keys, Terms: g.terms()}, want
 }
 
@@ -196,10 +290,8 @@ func (g *gathering) take(from quorum.NodeID, missing *repair.Missing) bool {
 		return false
 	}
 	if missing.More && (g.in.To == "" || missing.Last < g.in.To) {
-		g.in.To, g.page.more, g.short = missing.Last, true, true
-	}
-	for len(g.items) > 0 && !g.in.Has(g.items[len(g.items)-1].Key) {
-		g.items = g.items[:len(g.items)-1]
+		g.end(missing.Last)
+		g.short = true
 	}
 	if len(g.page.entries) == 0 {
 		g.page.entries = slices.Clip(missing.Entries)
@@ -212,28 +304,6 @@ func (g *gathering) take(from quorum.NodeID, missing *repair.Missing) bool {
 	g.page.votes = slices.DeleteFunc(g.page.votes, func(c synod.Carried) bool { return !g.in.Has(repair.KeyOf(c.Instance)) })
 	g.counted.Add(from)
 	return true
-}
-
-// with returns items with what entries say in their place. Both are sorted by key.
-func with(items []abd.Item, entries []repair.Entry) []abd.Item {
-	if len(entries) == 0 {
-		return items
-	}
-	all := make([]abd.Item, 0, len(items)+len(entries))
-	for _, e := range entries {
-		for len(items) > 0 && items[0].Key < e.Key {
-			all, items = append(all, items[0]), items[1:]
-		}
-		item := abd.Item{Key: e.Key, Tag: e.Record.Tag, Deleted: e.Record.Deleted}
-		if len(items) > 0 && items[0].Key == e.Key {
-			if item.Tag.Less(items[0].Tag) {
-				item = items[0]
-			}
-			items = items[1:]
-		}
-		all = append(all, item)
-	}
-	return append(all, items...)
 }
 
 // withVote returns votes with one more, or in the place of one with a smaller

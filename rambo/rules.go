@@ -18,6 +18,9 @@ type Rules struct {
 	MergeFromOne bool
 	// MergeWriteQuorum: it has when a write quorum has.
 	MergeWriteQuorum bool
+	// CountLocated: the member that has said where a page ends counts for it,
+	// whatever it has.
+	CountLocated bool
 	// LeaveGaps: a page that was fetched early is taken, though the one before it
 	// has become shorter.
 	LeaveGaps bool

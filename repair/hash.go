@@ -8,7 +8,7 @@ import (
 	"atoll/tags"
 )
 
-// hash is FNV-1a over 64 bits.
+// hash is FNV-1a over 64 bits, word by word.
 type hash uint64
 
 const (
@@ -33,10 +33,15 @@ func (h *hash) vote(c *synod.Carried) {
 
 func text[S ~string](h hash, s S) hash {
 	h = h.number(uint64(len(s)))
-	for i := range len(s) {
-		h = (h ^ hash(s[i])) * hashPrime
+	for ; len(s) >= 8; s = s[8:] {
+		h = h.number(uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56) // one word of memory
 	}
-	return h
+	rest := uint64(0)
+	for i := range len(s) {
+		rest |= uint64(s[i]) << (8 * i)
+	}
+	return h.number(rest)
 }
 
 func (h hash) id(p tags.PID) hash {
@@ -44,8 +49,8 @@ func (h hash) id(p tags.PID) hash {
 	return h.number(binary.BigEndian.Uint64(b[:8])).number(binary.BigEndian.Uint64(b[8:]))
 }
 
-// number hashes a word at once. FNV goes by bytes; all that is asked of this
-// one is that a small difference is seen.
+// number hashes a word at once. FNV goes by bytes, which costs eight times as much;
+// all that is asked of this one is that a small difference is seen.
 func (h hash) number(n uint64) hash {
 	h = (h ^ hash(n)) * hashPrime
 	return h ^ h>>32

@@ -6,6 +6,7 @@ import (
 	"atoll/abd"
 	"atoll/quorum"
 	"atoll/synod"
+	"atoll/tags"
 )
 
 // Limits of what one message holds.
@@ -18,12 +19,12 @@ const (
 	// MaxEntries is how many records an answer holds at most, unless the request
 	// says otherwise, and LargestPage what that may say.
 	MaxEntries  = abd.MaxPage
-	LargestPage = 4 * abd.MaxPage
+	LargestPage = 8 * abd.MaxPage
 	// LargestStock is how many of its own tags a node that merges compares at a time,
 	// and MaxDigests how many a Sketch stands for: with them, what another member has
 	// given for the same range.
 	LargestStock = 16 * abd.MaxPage
-	MaxDigests   = LargestStock + LargestPage
+	MaxDigests   = LargestStock + 4*abd.MaxPage
 	// MaxItems is how many tags an Offer tells. Nobody tells more than abd.MaxPage
 	// any more, but for members of an older version that merge.
 	MaxItems = abd.MaxPage + LargestPage
@@ -59,6 +60,9 @@ type Summarize struct {
 	// look at the rest.
 	Keys int
 	Terms
+	// Cut: a node that has more answers for the first Keys alone, and says where
+	// they end.
+	Cut bool
 }
 
 // Terms are what an asker needs an answer for. The zero Terms: to take over what
@@ -74,8 +78,10 @@ type Terms struct {
 // Summary answers Summarize.
 type Summary struct {
 	Keys int
-	Hash uint64 // of the keys and tags; see Hash
+	Hash uint64 // of the keys and tags; see SummaryOf
 	abd.Standing
+	// Last is the last key of what it stands for, if that was cut; else empty.
+	Last abd.Key
 }
 
 // Offer tells a node which tags the asker has in a range, and asks for the
@@ -221,20 +227,40 @@ func (p Progress) DamagedText() string {
 	return strconv.FormatInt(p.Damaged, 10)
 }
 
-// HashOf returns the hash of keys and tags in the order of the keys, for a
-// comparison that costs two numbers. Two ranges that differ and have the same
-// hash stay different until one of them changes.
+// SummaryOf returns what a node would answer that had the tags of items, and
+// beside them, or in their places, those of entries that are larger; and these
+// votes on the same keys. All are sorted.
 //
-// With votes, it says what they are, too: those on the same keys, in order.
-func HashOf(items []abd.Item, votes ...synod.Carried) uint64 {
-	h := newHash()
+// To compare two ranges costs two numbers. Two that differ and have the same hash
+// stay different until one of them changes.
+func SummaryOf(items []abd.Item, entries []Entry, votes []synod.Carried) *Summary {
+	s, h := &Summary{}, newHash()
+	add := func(key abd.Key, tag tags.Tag) {
+		h.add(key, tag)
+		s.Keys++
+	}
+	for i := range entries {
+		key, tag := entries[i].Key, entries[i].Record.Tag
+		for len(items) > 0 && items[0].Key < key {
+			add(items[0].Key, items[0].Tag)
+			items = items[1:]
+		}
+		if len(items) > 0 && items[0].Key == key {
+			if tag.Less(items[0].Tag) {
+				tag = items[0].Tag
+			}
+			items = items[1:]
+		}
+		add(key, tag)
+	}
 	for i := range items {
-		h.add(items[i].Key, items[i].Tag)
+		add(items[i].Key, items[i].Tag)
 	}
 	for i := range votes {
 		h.vote(&votes[i])
 	}
-	return uint64(h)
+	s.Hash = uint64(h)
+	return s
 }
 
 // Message marks the type as a message.

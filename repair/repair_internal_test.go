@@ -333,6 +333,37 @@ func TestWalksGoOn(t *testing.T) {
 	}
 }
 
+// A summary that is cut stands for the first keys of a range, and says where those
+// end; one that needn't be is like any other.
+func TestASummaryThatIsCut(t *testing.T) {
+	m := newMemory()
+	r := newReplica(t, m)
+	ask := func(s Summarize) *Summary { return step(t, r, "p", &s).Message.(*Summary) }
+	for _, key := range []abd.Key{"a", "b", "c", "d"} {
+		m.records[key] = record(1)
+	}
+	for _, c := range []struct {
+		in   Range
+		keys int
+		last abd.Key
+	}{
+		{Range{}, 1, "a"}, {Range{}, 3, "c"}, {Range{}, 4, ""}, {Range{}, 5, ""},
+		{Range{After: "a"}, 2, "c"}, {Range{After: "a"}, 3, ""}, {Range{After: "a", To: "c"}, 1, "b"},
+		{Range{After: "a", To: "c"}, 2, ""}, {Range{After: "d"}, 1, ""},
+	} {
+		got := ask(Summarize{Range: c.in, Keys: c.keys, Cut: true})
+		if got.Last != c.last {
+			t.Errorf("the first %d of %+v end with %q, want %q", c.keys, c.in, got.Last, c.last)
+		}
+		if c.last != "" {
+			c.in.To = c.last
+		}
+		if want := ask(Summarize{Range: c.in, Keys: c.keys}); got.Keys != want.Keys || got.Hash != want.Hash {
+			t.Errorf("the first %d of %+v: %+v, want %+v", c.keys, c.in, got, want)
+		}
+	}
+}
+
 // However many records a node has, one answer costs it no more than the limits say:
 // what it looks at and needn't give counts, and what it leaves out because it can't
 // be read. The answer says where to go on.
@@ -348,6 +379,9 @@ func TestAnAnswerCostsSoMuch(t *testing.T) {
 	}
 	if got := ask(&Summarize{Keys: 2 * maxExamined}).(*Summary); got.Keys != maxExamined+1 {
 		t.Errorf("a summary is of %d keys", got.Keys)
+	}
+	if got := ask(&Summarize{Keys: 2 * maxExamined, Cut: true}).(*Summary); got.Keys != maxExamined+1 || got.Last != "" {
+		t.Errorf("a summary that may be cut is of %d keys, to %q", got.Keys, got.Last)
 	}
 	if got := ask(&Offer{Items: known}).(*Missing); len(got.Entries) > 0 || !got.More || got.Last != known[maxExamined-1].Key {
 		t.Errorf("to one that has all: %d records, more %v behind %q", len(got.Entries), got.More, got.Last)

@@ -184,20 +184,34 @@ func (r *Replica) behind(damaged, after abd.Key) abd.Key {
 
 // summarize answers with the hash of what the node has in a range.
 func (r *Replica) summarize(m *Summarize) (env.Message, env.Position, error) {
-	h, keys := newHash(), 0
+	h, in := newHash(), m.Range
+	answer := &Summary{Standing: r.standing}
+	var last []byte // of what was hashed, if there may be more
 	at, err := r.walk(m.After, m.Has, func(key abd.Key, tag tags.Tag, _ bool, _ func() ([]byte, error)) bool {
+		if m.Cut && answer.Keys == m.Keys {
+			answer.Last = abd.Key(last)
+			return false
+		}
 		h.add(key, tag)
-		keys++
-		return keys <= m.Keys && keys <= maxExamined
+		answer.Keys++
+		if m.Cut && answer.Keys == m.Keys {
+			last = []byte(key)
+		}
+		return answer.Keys <= m.Keys && answer.Keys <= maxExamined
 	})
-	if err != nil || m.Knows == 0 {
-		return &Summary{Keys: keys, Hash: uint64(h), Standing: r.standing}, max(at, r.at), err
+	if answer.Last != "" {
+		in.To = answer.Last
 	}
-	voted, err := r.eachVote(m.Range, func(c synod.Carried) bool {
-		h.vote(&c)
-		return true
-	})
-	return &Summary{Keys: keys, Hash: uint64(h), Standing: r.standing}, max(at, voted, r.at), err
+	if err == nil && m.Knows > 0 {
+		var voted env.Position
+		voted, err = r.eachVote(in, func(c synod.Carried) bool {
+			h.vote(&c)
+			return true
+		})
+		at = max(at, voted)
+	}
+	answer.Hash = uint64(h)
+	return answer, max(at, r.at), err
 }
 
 // offer answers with the records in which this node is ahead of the asker. What
@@ -246,14 +260,10 @@ func (r *Replica) Take(entries []Entry) (stored, bytes int64, err error) {
 }
 
 func (r *Replica) take(entries []Entry, skip bool) (stored, bytes int64, after env.Position, err error) {
-	r.view.Expect(func(yield func(abd.Key) bool) {
-		for i := range entries {
-			if !yield(entries[i].Key) {
-				return
-			}
+	for i, e := range entries {
+		if i%expected == 0 {
+			r.expect(entries[i:min(i+expected, len(entries))])
 		}
-	})
-	for _, e := range entries {
 		err := (&abd.Put{Key: e.Key, Record: e.Record}).Check(r.maxValue)
 		switch {
 		case err != nil && skip:
@@ -278,6 +288,19 @@ func (r *Replica) take(entries []Entry, skip bool) (stored, bytes int64, after e
 		bytes += int64(len(e.Key) + len(e.Record.Value))
 	}
 	return stored, bytes, after, nil
+}
+
+// expected is of how many records the store is told beforehand.
+const expected = 256
+
+func (r *Replica) expect(entries []Entry) {
+	r.view.Expect(func(yield func(abd.Key) bool) {
+		for i := range entries {
+			if !yield(entries[i].Key) {
+				return
+			}
+		}
+	})
 }
 
 // examine reads some records, values too.

@@ -146,7 +146,7 @@ func (p puller) compare(in Range, items []abd.Item) error {
 	if err != nil {
 		return err
 	}
-	if summary.Keys == len(items) && summary.Hash == HashOf(items) {
+	if own := SummaryOf(items, nil, nil); summary.Keys == own.Keys && summary.Hash == own.Hash {
 		return nil
 	}
 	for more := true; more; {

@@ -34,8 +34,8 @@
 //	33  Description   cluster node [configuration…] [member…] maxValue
 //	34  StatusQuery   (none)
 //	35  Status        node version process uptime configuration [usage] appended durable certificateEnd* trouble* [progress]* horizon* role* [merge]* unreached*
-//	48  Summarize     after to keys knows*
-//	49  Summary       keys hash life* [lifeOf…]*
+//	48  Summarize     after to keys knows* cut*
+//	49  Summary       keys hash life* [lifeOf…]* last*
 //	50  Offer         after to [item…] knows* limit* salt* digests*
 //	51  Missing       [entry…] more last life* [lifeOf…]* [carried…]*
 //	52  Attest        after before life horizon*

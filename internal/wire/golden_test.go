@@ -82,6 +82,8 @@ func samples() []sample {
 		{"how-far", 3, &rambo.HowFar{}},
 		{"so-far", 3, &rambo.SoFar{Progress: rambo.Progress{Index: 4, Keys: 70000, Bytes: 1 << 40, After: anyBytes, Done: true}}},
 		{"summarize for a merge", 3, &repair.Summarize{Range: repair.Range{After: "a", To: "b"}, Keys: 3, Terms: repair.Terms{Knows: 4}}},
+		{"summarize that is cut", 3, &repair.Summarize{Range: repair.Range{After: "a"}, Keys: 3, Terms: repair.Terms{Knows: 4}, Cut: true}},
+		{"summary that was cut", 3, &repair.Summary{Keys: 3, Hash: 5, Last: "b"}},
 		{"offer for a merge", 3, &repair.Offer{Range: repair.Range{After: "a"}, Terms: repair.Terms{Knows: 4}, Limit: 4000}},
 		{"offer by a sketch", 3, &repair.Offer{Range: repair.Range{After: "a"}, Sketch: repair.Sketch{Salt: 300, Digests: []uint64{1, 1 << 63}}, Terms: repair.Terms{Knows: 4}, Limit: 4000}},
 		{"summary of a later life", 3, &repair.Summary{Keys: 3, Hash: 7, Standing: later}},

@@ -21,17 +21,21 @@ func decodeRange(d *Decoder) repair.Range {
 }
 
 func encodeSummarize(e *Encoder, m *repair.Summarize) {
-	e.array(4)
+	e.array(5)
 	encodeRange(e, m.Range)
 	e.count("keys", int64(m.Keys), math.MaxInt32)
 	e.uint(uint64(m.Knows))
+	e.bool(m.Cut)
 }
 
 func decodeSummarize(d *Decoder) *repair.Summarize {
 	n := d.begin("summarize", 3)
 	m := &repair.Summarize{Range: decodeRange(d), Keys: int(d.count("keys", math.MaxInt32))}
 	m.Terms = decodeTerms(d, n-3)
-	d.end(n - 4)
+	if n > 4 {
+		m.Cut = d.bool("cut")
+	}
+	d.end(n - 5)
 	return m
 }
 
@@ -44,17 +48,21 @@ func decodeTerms(d *Decoder, left int) (t repair.Terms) {
 }
 
 func encodeSummary(e *Encoder, m *repair.Summary) {
-	e.array(4)
+	e.array(5)
 	e.count("keys", int64(m.Keys), math.MaxInt32)
 	e.uint(m.Hash)
 	encodeLives(e, &m.Standing)
+	e.key("last", m.Last)
 }
 
 func decodeSummary(d *Decoder) *repair.Summary {
 	n := d.begin("summary", 2)
 	m := &repair.Summary{Keys: int(d.count("keys", math.MaxInt32)), Hash: d.uint("hash", math.MaxUint64)}
 	decodeLast(d, n-2, &m.Standing)
-	d.end(n - 4)
+	if n > 4 {
+		m.Last = d.key("last")
+	}
+	d.end(n - 5)
 	return m
 }
 

@@ -147,9 +147,10 @@ func TestFieldsThatMayBeMissing(t *testing.T) {
 			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon, Role: replica.RoleMember},
 			&replica.Status{Node: "n1", Durable: 9, CertificateEnd: 7, Trouble: "t", Repair: repair.Progress{Healed: 1}, Horizon: horizon, Role: replica.RoleMember,
 				Merge: rambo.Progress{Keys: 1}}}},
-		{&repair.Summarize{Keys: 1, Terms: repair.Terms{Knows: 2}}, 4, 3, []env.Message{&repair.Summarize{Keys: 1}}},
-		{&repair.Summary{Keys: 1, Standing: lives}, 4, 2, []env.Message{
-			&repair.Summary{Keys: 1}, &repair.Summary{Keys: 1, Standing: abd.Standing{Life: 2}}}},
+		{&repair.Summarize{Keys: 1, Terms: repair.Terms{Knows: 2}, Cut: true}, 5, 3, []env.Message{
+			&repair.Summarize{Keys: 1}, &repair.Summarize{Keys: 1, Terms: repair.Terms{Knows: 2}}}},
+		{&repair.Summary{Keys: 1, Standing: lives, Last: "k"}, 5, 2, []env.Message{
+			&repair.Summary{Keys: 1}, &repair.Summary{Keys: 1, Standing: abd.Standing{Life: 2}}, &repair.Summary{Keys: 1, Standing: lives}}},
 		{&repair.Offer{Terms: repair.Terms{Knows: 2}, Limit: 7, Sketch: repair.Sketch{Salt: 3, Digests: []uint64{4}}}, 7, 3, []env.Message{
 			&repair.Offer{}, &repair.Offer{Terms: repair.Terms{Knows: 2}}, &repair.Offer{Terms: repair.Terms{Knows: 2}, Limit: 7},
 			&repair.Offer{Terms: repair.Terms{Knows: 2}, Limit: 7, Sketch: repair.Sketch{Salt: 3}}}},

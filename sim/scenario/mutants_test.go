@@ -22,6 +22,7 @@ var scripted = map[string]string{
 	"abd.CountForgotten":         "an acknowledgement must be on its way, or given, while its node is healed; one seed in a hundred or so (heal-taken-back)",
 	"rambo.LeaveBehind":          "one seed of churn in some thousand: the others that could give the page must be dead (rambo/testdata/told)",
 	"rambo.LeaveGaps":            "a merge must have several pages (rambo/testdata/page-becomes-shorter)",
+	"rambo.CountLocated":         "the same (rambo/testdata/located)",
 	"abd.FastOnNewest":           "one seed of churn in a hundred or so: who writes must die between two configurations (s3-fast-on-newest)",
 	"abd.FollowOthers":           "a client does one operation at a time here (lives-of-another-operation)",
 	"abd.WakeByMap":              "a client does one operation at a time here, and learns from nobody else (lives-by-waking)",

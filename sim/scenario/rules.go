@@ -129,6 +129,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.Replica.Rambo.MergeFromOne }},
 		{"rambo.MergeWriteQuorum", "a member has merged when a write quorum has given its pages",
 			func(m *Mutants) *bool { return &m.Replica.Rambo.MergeWriteQuorum }},
+		{"rambo.CountLocated", "the member that has said where a page ends counts for it, whatever it has",
+			func(m *Mutants) *bool { return &m.Replica.Rambo.CountLocated }},
 		{"rambo.LeaveGaps", "a page of a merge that was fetched early is taken, though the one before it has become shorter",
 			func(m *Mutants) *bool { return &m.Replica.Rambo.LeaveGaps }},
 		{"rambo.DropVotes", "the votes that come with a page of a merge are left out",

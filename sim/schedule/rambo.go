@@ -284,7 +284,11 @@ func (s *reconfigurations) describe(m env.Message) string {
 		}
 	case *repair.Summarize:
 		if m.Knows > 0 {
-			return fmt.Sprintf("summarize %q-%q of %d keys, for %d", m.After, m.To, m.Keys, m.Knows)
+			most := ""
+			if m.Cut {
+				most = "the first "
+			}
+			return fmt.Sprintf("summarize %q-%q of %s%d keys, for %d", m.After, m.To, most, m.Keys, m.Knows)
 		}
 	}
 	return ""
