@@ -117,7 +117,7 @@ func (s *Session) writeBulk() {
 		c.writes.Add(1)
 		c.bulkOut.Add(1)
 		c.bytesOut.Add(uint64(len(f.bytes)))
-		s.wrote()
+		s.silence.sent()
 		if err := l.deadline.writeAll(l.stream, f.bytes); err != nil {
 			s.writeFailed(err)
 			return

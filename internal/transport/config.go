@@ -58,8 +58,8 @@ type Config struct {
 	// peers decide about it; see the package doc. 0: DefaultMemory. The least is
 	// 16 MiB.
 	Memory int
-	// StallTimeout is how long a peer may take nothing of what waits for it.
-	// It is noticed after half of that at the earliest. 0:
+	// StallTimeout is how long a peer may take nothing of what waits for it, or
+	// acknowledge nothing. It is noticed after half of that at the earliest. 0:
 	// DefaultStallTimeout.
 	StallTimeout time.Duration
 }

@@ -114,8 +114,8 @@ const (
 	ClientIdleTimeout = 60 * time.Second
 	silenceLooks      = 5
 	// DefaultStallTimeout is how long a peer may take nothing of what waits
-	// for it, unless Config says otherwise. A node that is gone is noticed
-	// earlier, after IdleTimeout.
+	// for it, or acknowledge nothing, unless Config says otherwise. A node that is
+	// gone is noticed earlier, after IdleTimeout.
 	DefaultStallTimeout = 10 * time.Second
 	// DialStagger is the head start of each address over the next one.
 	DialStagger = 50 * time.Millisecond

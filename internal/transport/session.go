@@ -52,7 +52,7 @@ type Session struct {
 	bulkLimit int // the same of large frames
 	born      time.Time
 
-	silence *silence // nil: QUIC's own is enough
+	silence *silence
 
 	ready chan struct{}  // holds a token when the writer has something to do
 	over  chan struct{}  // closed when Send no longer uses the session
@@ -222,9 +222,7 @@ func (s *Session) end(err error) error {
 // frames.
 func (s *Session) run() {
 	done, stop := context.WithCancel(context.Background())
-	if s.silence != nil {
-		defer s.silence.stop()
-	}
+	defer s.silence.stop()
 	s.work.Go(func() { s.write(done) })
 
 	s.t.cfg.Handler.Up(s)

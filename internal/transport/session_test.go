@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"atoll/abd"
 	"atoll/internal/identity"
 	"atoll/internal/transport"
+	"atoll/internal/udpproxy"
 	"atoll/internal/wire"
 	"atoll/quorum"
 )
@@ -67,6 +69,46 @@ func TestEcho(t *testing.T) {
 				t.Error("a closed session is found by its number")
 			}
 		})
+	}
+}
+
+// TestPathGetsNarrower: a client's requests arrive, and each is acknowledged, but
+// the large packets of an answer don't get through, and the small ones of others
+// wait behind them. The session ends, though nothing more is to be written.
+func TestPathGetsNarrower(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	server := open(t, transport.Config{
+		Credentials: c.node(), Listen: []string{"127.0.0.1:0"}, Handler: newHandler(t, echo), StallTimeout: 2 * time.Second,
+	})
+	proxy, err := udpproxy.New(udpproxy.Config{To: server.Addrs()[0].String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := proxy.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	h := newHandler(t, nil)
+	client := open(t, transport.Config{Credentials: c.client(), Handler: h})
+	s := dial(t, client, proxy.Addr().String())
+	proxy.SetWay(udpproxy.ToClient, udpproxy.Faults{MTU: 600})
+	send(t, s, 1, put(30_000))
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for range 12 {
+		receive(t, tick.C)
+		if s.Queue(2, put(10)) == nil { // or it is over
+			s.Flush()
+		}
+	}
+	var closed *transport.ClosedError
+	if err := receive(t, h.down); !errors.As(err, &closed) || closed.Code != transport.CodeStalled || !closed.Remote {
+		t.Errorf("the session ended with: %v", err)
+	}
+	if stalls := server.Stats().Stalls; stalls != 1 {
+		t.Errorf("%d stalls are counted, want 1", stalls)
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// TestSilence: a peer is silent if nothing comes for a time after something was
-// sent, and never while nothing is sent, or something comes.
+// TestSilence: a peer is silent if nothing is heard for a time after something was
+// sent, and never while nothing is sent, or something is heard.
 func TestSilence(t *testing.T) {
 	const limit = 5 * time.Second
 	for _, test := range []struct {
 		name   string
-		answer func(at int) bool // whether packets come in that second
+		answer func(at int) bool // whether it acknowledges in that second
 		send   func(at int) bool
 		found  int // in which second; 0: never
 	}{
@@ -26,17 +26,17 @@ func TestSilence(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var packets atomic.Uint64
+				var heard atomic.Uint64
 				var found atomic.Int64
 				begin := time.Now()
-				w := newSilence(limit, packets.Load, func() { found.Store(int64(time.Since(begin) / time.Second)) })
+				w := newSilence(limit, heard.Load, func() { found.Store(int64(time.Since(begin) / time.Second)) })
 				for at := range 60 {
 					if test.send(at) {
 						w.sent()
 					}
 					<-time.After(time.Second / 3) // or it would come with a look, before or after it
 					if test.answer(at) {
-						packets.Add(1)
+						heard.Add(1)
 					}
 					<-time.After(time.Second - time.Second/3)
 				}
@@ -58,7 +58,7 @@ func TestSilenceBetweenLooks(t *testing.T) {
 	const limit = 5 * time.Second
 	for _, test := range []struct {
 		name   string
-		events string // each 100 ms: s something is sent, p a packet comes
+		events string // each 100 ms: s something is sent, p it is acknowledged
 		silent bool   // in the end
 	}{
 		{"asked once", "sp", false},
@@ -70,15 +70,15 @@ func TestSilenceBetweenLooks(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var packets atomic.Uint64
+				var heard atomic.Uint64
 				var found atomic.Bool
-				w := newSilence(limit, packets.Load, func() { found.Store(true) })
+				w := newSilence(limit, heard.Load, func() { found.Store(true) })
 				for _, event := range test.events {
 					switch event {
 					case 's':
 						w.sent()
 					case 'p':
-						packets.Add(1)
+						heard.Add(1)
 					}
 					<-time.After(100 * time.Millisecond)
 				}

@@ -72,7 +72,7 @@ func (s *Session) write(over context.Context) {
 		c.writes.Add(1)
 		c.smallOut.Add(uint64(b.frames))
 		c.bytesOut.Add(uint64(len(b.bytes)))
-		s.wrote()
+		s.silence.sent()
 		if err := deadline.writeAll(s.stream, b.bytes); err != nil {
 			s.writeFailed(err)
 			return
@@ -143,10 +143,19 @@ func (d *writeDeadline) writeAll(stream sendStream, b []byte) error {
 // writeFailed ends the session after a failed write. The reader notices.
 func (s *Session) writeFailed(err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.t.counters.stalls.Add(1)
-		s.Close(CodeStalled, "the peer took nothing for "+s.t.cfg.StallTimeout.String())
+		s.stalled()
 		return
 	}
 	s.end(sessionError(err))
 	s.link.close(CodeShutdown, "session over")
+}
+
+// stalled ends a session whose peer takes nothing. A writer and the watch may
+// both find it.
+func (s *Session) stalled() {
+	why := &ClosedError{Code: CodeStalled, Text: "the peer took nothing for " + s.t.cfg.StallTimeout.String()}
+	if s.end(why) == error(why) {
+		s.t.counters.stalls.Add(1)
+	}
+	s.link.close(why.Code, why.Text)
 }
