@@ -37,8 +37,8 @@ const (
 	// takes (about a millisecond); the fewer, the more runs a cursor merges.
 	runKeys = 8192
 	// entryOverhead is what a table takes for a key beside its bytes, at
-	// most: its item, its place in a run, and up to four slots.
-	entryOverhead = 32 + 4 + 4*8
+	// most: its item, its place in a run, and up to eight slots for three.
+	entryOverhead = 32 + 4 + 8*8/3
 	// cellOverhead is about what it takes for a cell beside its bytes.
 	cellOverhead = 96
 )
@@ -242,9 +242,7 @@ func (t *table) putAt(at spot, key abd.Key, hash uint32, size int, position env.
 	if !at.there && t.count%runKeys == 0 {
 		t.arrange()
 	}
-	if !at.there && t.count*2 > len(t.slots) {
-		// Each item beside the one that is looked for is a visit to memory, and
-		// in an index that is three quarters full there are eight.
+	if !at.there && t.count*4 > len(t.slots)*3 {
 		t.grow()
 	}
 	return room[len(key):]
