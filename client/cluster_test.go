@@ -3,9 +3,6 @@ package client_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,6 +11,7 @@ import (
 
 	"atoll/client"
 	"atoll/internal/identity"
+	"atoll/internal/porttest"
 	"atoll/internal/server"
 	"atoll/internal/store"
 	"atoll/rambo"
@@ -33,24 +31,25 @@ type cluster struct {
 	servers map[string]*server.Server // those that run, by their names
 	listen  map[string]string         // where replicas listen; the others where they are dialed
 	pace    rambo.Pace                // of those that are started from now on
+	release func()                    // lets others have the ports
 }
 
 // newCluster makes a cluster in dir and starts its replicas, which are called
 // a, b, c and so on. spec may leave everything out.
 func newCluster(dir string, replicas int, spec identity.Spec) (*cluster, error) {
-	ports, err := freePorts(replicas)
+	addresses, release, err := porttest.Reserve(replicas)
 	if err != nil {
 		return nil, err
 	}
-	for i, port := range ports {
-		m := identity.MemberSpec{Name: string(rune('a' + i)), Address: loopback(port)}
+	for i, address := range addresses {
+		m := identity.MemberSpec{Name: string(rune('a' + i)), Address: address}
 		spec.Members = append(spec.Members, m)
 	}
 	spec.Prepare = func(dir string) error { return store.Create(store.Config{Dir: dir, SegmentBytes: segmentBytes}) }
 	if _, err := identity.CreateCluster(dir, spec); err != nil {
 		return nil, err
 	}
-	c := &cluster{dir: dir, servers: make(map[string]*server.Server)}
+	c := &cluster{dir: dir, servers: make(map[string]*server.Server), release: release}
 	for _, m := range spec.Members {
 		if err := c.start(m.Name); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -58,29 +57,6 @@ func newCluster(dir string, replicas int, spec identity.Spec) (*cluster, error) 
 	}
 	return c, nil
 }
-
-// freePorts returns ports that nobody uses. They are none of those that the
-// system gives to whoever asks for any port, so nobody takes them until they
-// are used.
-func freePorts(n int) ([]int, error) {
-	const first, last = 10_000, 32_767
-	var ports []int
-	for tries := 0; len(ports) < n; tries++ {
-		port := first + rand.IntN(last-first)
-		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
-		if err != nil {
-			if tries > 100 {
-				return nil, err
-			}
-			continue
-		}
-		defer conn.Close() // all at the end, so that they differ
-		ports = append(ports, port)
-	}
-	return ports, nil
-}
-
-func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 func (c *cluster) start(names ...string) error {
 	for _, name := range names {
@@ -115,6 +91,7 @@ func (c *cluster) close() error {
 		errs = append(errs, s.Close())
 	}
 	clear(c.servers)
+	c.release()
 	return errors.Join(errs...)
 }
 

@@ -11,6 +11,7 @@ import (
 	"atoll/client"
 	"atoll/env"
 	"atoll/internal/identity"
+	"atoll/internal/porttest"
 	"atoll/internal/transport"
 	"atoll/quorum"
 	"atoll/replica"
@@ -53,15 +54,12 @@ func (f *fake) describe() *replica.Description {
 // the goroutine of a session.
 func startFake(t *testing.T, answer func(f *fake, m env.Message) env.Message) *fake {
 	t.Helper()
-	ports, err := freePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(t.TempDir(), "cluster")
-	spec := identity.Spec{Members: []identity.MemberSpec{{Name: "a", Address: loopback(ports[0])}}}
+	spec := identity.Spec{Members: []identity.MemberSpec{{Name: "a", Address: porttest.Address(t)}}}
 	if _, err := identity.CreateCluster(dir, spec); err != nil {
 		t.Fatal(err)
 	}
+	var err error
 	f := &fake{}
 	if f.Folder, err = identity.OpenFolder(filepath.Join(dir, "a")); err != nil {
 		t.Fatal(err)

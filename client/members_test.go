@@ -15,6 +15,7 @@ import (
 
 	"atoll/client"
 	"atoll/internal/identity"
+	"atoll/internal/porttest"
 	"atoll/internal/store"
 	"atoll/internal/udpproxy"
 	"atoll/quorum"
@@ -26,22 +27,15 @@ import (
 func (h harness) join(names ...string) {
 	h.t.Helper()
 	for _, name := range names {
-		ports, err := freePorts(1)
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		h.joinAt(name, identity.JoinSpec{Listen: []string{loopback(ports[0])}})
+		h.joinAt(name, identity.JoinSpec{Listen: []string{porttest.Address(h.t)}})
 	}
 }
 
 // joinBehind starts a new node that others reach through a proxy.
 func (h harness) joinBehind(name string) *udpproxy.Proxy {
 	h.t.Helper()
-	ports, err := freePorts(1)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	proxy, err := udpproxy.New(udpproxy.Config{To: loopback(ports[0])})
+	listen := porttest.Address(h.t)
+	proxy, err := udpproxy.New(udpproxy.Config{To: listen})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -50,7 +44,7 @@ func (h harness) joinBehind(name string) *udpproxy.Proxy {
 			h.t.Error(err)
 		}
 	})
-	h.joinAt(name, identity.JoinSpec{Listen: []string{loopback(ports[0])}, Advertise: []string{proxy.Addr().String()}})
+	h.joinAt(name, identity.JoinSpec{Listen: []string{listen}, Advertise: []string{proxy.Addr().String()}})
 	return proxy
 }
 

@@ -13,6 +13,7 @@ import (
 	"atoll/client"
 	"atoll/internal/identity"
 	"atoll/internal/logtest"
+	"atoll/internal/porttest"
 	"atoll/internal/server"
 	"atoll/internal/store"
 	"atoll/internal/udpproxy"
@@ -26,12 +27,8 @@ type bad struct {
 
 func startBad(t *testing.T) bad {
 	t.Helper()
-	ports, err := freePorts(3)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(t.TempDir(), "cluster")
-	b := bad{harness{&cluster{dir: dir, servers: make(map[string]*server.Server), listen: make(map[string]string)}, t}, make(map[string]*udpproxy.Proxy)}
+	b := bad{harness{&cluster{dir: dir, servers: make(map[string]*server.Server), listen: make(map[string]string), release: func() {}}, t}, make(map[string]*udpproxy.Proxy)}
 	spec := identity.Spec{
 		Prepare: func(dir string) error { return store.Create(store.Config{Dir: dir, SegmentBytes: segmentBytes}) },
 	}
@@ -45,9 +42,9 @@ func startBad(t *testing.T) bad {
 			}
 		}
 	})
-	for i, port := range ports {
-		name := string(rune('a' + i))
-		b.listen[name] = loopback(port)
+	for i, name := range []string{"a", "b", "c"} {
+		b.listen[name] = porttest.Address(t)
+		var err error
 		if b.proxies[name], err = udpproxy.New(udpproxy.Config{To: b.listen[name], Seed: uint64(i)}); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 
 	"atoll/client"
 	"atoll/internal/identity"
+	"atoll/internal/porttest"
 	"atoll/quorum"
 )
 
@@ -154,11 +154,7 @@ func TestIPv6(t *testing.T) {
 		t.Skip("this machine has no IPv6: ", err)
 	}
 	probe.Close()
-	ports, err := freePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := fmt.Sprintf("[::1]:%d", ports[0])
+	address := "[::1]" + strings.TrimPrefix(porttest.Address(t), "127.0.0.1")
 	h := startCluster(t, 0, identity.Spec{Members: []identity.MemberSpec{{Name: "a", Address: address}}})
 	cfg := h.clientConfig()
 	if cfg.Endpoints[0] != address {

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"atoll/internal/cli"
 	"atoll/internal/identity"
+	"atoll/internal/porttest"
 	"atoll/internal/server"
 	"atoll/internal/store"
 )
@@ -19,15 +19,9 @@ import (
 // of its context file.
 func startCluster(t *testing.T) string {
 	t.Helper()
-	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := socket.LocalAddr().String() // free, now that it is closed again
-	socket.Close()
 	dir := filepath.Join(t.TempDir(), "cluster")
-	_, err = identity.CreateCluster(dir, identity.Spec{
-		Members: []identity.MemberSpec{{Name: "a", Address: address}},
+	_, err := identity.CreateCluster(dir, identity.Spec{
+		Members: []identity.MemberSpec{{Name: "a", Address: porttest.Address(t)}},
 		Prepare: func(dir string) error { return store.Create(store.Config{Dir: dir}) },
 	})
 	if err != nil {

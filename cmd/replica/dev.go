@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,7 +29,9 @@ const (
 	defaultReplicas = 3
 	// maxReplicas keeps a dev cluster to what one machine bears.
 	maxReplicas = 26
-	maxPort     = 65535
+	// maxTaken is how many ports that are taken are met before a free one.
+	maxTaken = 100
+	maxPort  = 65535
 )
 
 func devCommand() *urfave.Command {
@@ -241,15 +244,24 @@ func existingCluster(dir string) (identity.ClusterFile, error) {
 	return folder.Cluster, nil
 }
 
-// freePorts fills ports with UDP ports that nobody has on loopback now.
+// freePorts fills ports with UDP ports that nobody has on loopback now. They are
+// none of those that the system gives to whoever asks for any port, so nobody
+// takes one while its replica is down.
 func freePorts(ports []int) error {
-	for i := range ports {
-		conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		if err != nil {
+	const first, last = 10_000, 32_767
+	for i, failed := 0, 0; i < len(ports); {
+		port := first + rand.IntN(last-first)
+		conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		switch {
+		case err == nil:
+			defer conn.Close() // all at the end, so that they differ
+			ports[i] = port
+			i++
+		case failed == maxTaken:
 			return err
+		default:
+			failed++
 		}
-		defer conn.Close() // all at the end, so that they differ
-		ports[i] = conn.LocalAddr().(*net.UDPAddr).Port
 	}
 	return nil
 }

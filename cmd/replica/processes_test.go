@@ -16,6 +16,7 @@ import (
 
 	"atoll/client"
 	"atoll/internal/identity"
+	"atoll/internal/porttest"
 	"atoll/tags"
 )
 
@@ -25,11 +26,11 @@ func startCluster(t *testing.T, dir string, n int, quorum string) *children {
 	t.Helper()
 	cluster, err := existingCluster(dir)
 	if err != nil {
-		ports := make([]int, n)
-		if err := freePorts(ports); err != nil {
-			t.Fatal(err)
+		var members []identity.MemberSpec
+		for i := range n {
+			members = append(members, identity.MemberSpec{Name: memberName(i), Address: porttest.Address(t)})
 		}
-		if cluster, err = createCluster(dir, loopbackMembers(ports), quorum, 0); err != nil {
+		if cluster, err = createCluster(dir, members, quorum, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

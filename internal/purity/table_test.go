@@ -56,6 +56,7 @@ var folders = []folder{
 	{path: "sim/scenario", pure: true, also: []string{"encoding/json", "io"}}, // scenario and plan files
 	{path: "sim/explore", pure: true, also: []string{"sync", "sync/atomic"}},  // many small worlds beside each other, each on one thread
 	{path: "internal/logtest", tests: true},
+	{path: "internal/porttest", tests: true},
 	{path: "internal/smalldisk", tests: true},
 	{path: "internal/pulse"},
 	{path: "internal/udpproxy", tests: true},

@@ -12,6 +12,7 @@ import (
 	"atoll/abd"
 	"atoll/env"
 	"atoll/internal/identity"
+	"atoll/internal/porttest"
 	"atoll/internal/server"
 	"atoll/internal/store"
 	"atoll/internal/transport"
@@ -152,7 +153,12 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 func TestStartThatFailsLeavesNothing(t *testing.T) {
 	n := newNode(t, identity.Spec{})
 	empty := newNode(t, identity.Spec{Prepare: func(string) error { return nil }})
-	metrics := freeAddress(t)
+	addresses, release, err := porttest.Reserve(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release() // for UDP it would be kept
+	metrics := addresses[0]
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -193,10 +199,15 @@ func TestStartThatFailsLeavesNothing(t *testing.T) {
 				t.Errorf("got %v (%T), want one line with %q", err, err, test.text)
 			}
 			goleak.VerifyNone(t, running)
-			for _, address := range []string{test.node.address, metrics} {
-				if err := isFree(address); err != nil {
-					t.Error(err)
-				}
+			if packets, err := net.ListenPacket("udp", test.node.address); err != nil {
+				t.Error(err)
+			} else {
+				packets.Close()
+			}
+			if listener, err := net.Listen("tcp", metrics); err != nil {
+				t.Error(err)
+			} else {
+				listener.Close()
 			}
 		})
 	}

@@ -6,10 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"path/filepath"
 	"sync/atomic"
@@ -20,6 +17,7 @@ import (
 	"atoll/client"
 	"atoll/env"
 	"atoll/internal/identity"
+	"atoll/internal/porttest"
 	"atoll/internal/server"
 	"atoll/internal/store"
 	"atoll/internal/transport"
@@ -52,7 +50,7 @@ func newNodes(t testing.TB, spec identity.Spec, names ...string) []node {
 	dir := filepath.Join(t.TempDir(), "cluster")
 	var nodes []node
 	for _, name := range names {
-		n := node{t: t, dir: dir, name: name, address: freeAddress(t)}
+		n := node{t: t, dir: dir, name: name, address: porttest.Address(t)}
 		nodes = append(nodes, n)
 		spec.Members = append(spec.Members, identity.MemberSpec{Name: name, Address: n.address})
 	}
@@ -63,35 +61,6 @@ func newNodes(t testing.TB, spec identity.Spec, names ...string) []node {
 		t.Fatal(err)
 	}
 	return nodes
-}
-
-// freeAddress returns an address of loopback whose port nobody uses, neither
-// for UDP nor for TCP. It is none of those that the system gives to whoever
-// asks for any port, so nobody takes it until it is used.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	const first, last = 10_000, 32_767
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(last-first))
-		if isFree(address) == nil {
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	panic("not reached")
-}
-
-// isFree returns an error when an address is taken.
-func isFree(address string) error {
-	packets, err := net.ListenPacket("udp", address)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return errors.Join(err, packets.Close())
-	}
-	return errors.Join(packets.Close(), listener.Close())
 }
 
 func (n node) folder() *identity.Folder {

@@ -18,6 +18,7 @@ import (
 	"atoll/client"
 	"atoll/internal/identity"
 	"atoll/internal/logtest"
+	"atoll/internal/porttest"
 	"atoll/internal/server"
 	"atoll/internal/store"
 	"atoll/join"
@@ -326,7 +327,7 @@ func TestANodeMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes[1].stop(servers["b"])
-	elsewhere := freeAddress(t)
+	elsewhere := porttest.Address(t)
 	cfg := nodes[1].config()
 	cfg.Listen, cfg.Advertise = []string{elsewhere}, []string{elsewhere}
 	moved := nodes[1].start(cfg)

@@ -2,9 +2,6 @@ package simreal_test
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,6 +9,7 @@ import (
 	"atoll/env"
 	"atoll/internal/identity"
 	"atoll/internal/live"
+	"atoll/internal/porttest"
 	"atoll/internal/server"
 	"atoll/internal/store"
 	"atoll/internal/transport"
@@ -45,8 +43,8 @@ func newReal(t *testing.T, s setting) *real {
 	spec := identity.Spec{Quorum: s.quorum, Prepare: func(dir string) error {
 		return store.Create(store.Config{Dir: dir, SegmentBytes: 256 << 10})
 	}}
-	for i, address := range freeAddresses(t, s.members) {
-		spec.Members = append(spec.Members, identity.MemberSpec{Name: string(rune('a' + i)), Address: address})
+	for i := range s.members {
+		spec.Members = append(spec.Members, identity.MemberSpec{Name: string(rune('a' + i)), Address: porttest.Address(t)})
 	}
 	if _, err := identity.CreateCluster(dir, spec); err != nil {
 		t.Fatal(err)
@@ -119,26 +117,6 @@ func (w *real) open(t *testing.T, number int, dir string, folder *identity.Folde
 	}
 	w.clients = append(w.clients, c)
 	return c
-}
-
-// freeAddresses returns addresses of loopback whose ports nobody uses. They are
-// none of those that the system gives to whoever asks for any port, so nobody
-// takes them until they are used.
-func freeAddresses(t *testing.T, n int) []string {
-	var addresses []string
-	for tries := 0; len(addresses) < n; tries++ {
-		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		conn, err := net.ListenPacket("udp4", address)
-		if err != nil {
-			if tries > 100 {
-				t.Fatal(err)
-			}
-			continue
-		}
-		defer conn.Close() // all at the end, so that they differ
-		addresses = append(addresses, address)
-	}
-	return addresses
 }
 
 func (w *real) counts() *counts { return w.counted }
