@@ -46,8 +46,8 @@ func (m merger) run(e env.Env) error {
 // something fails.
 //
 // Several pages are under way: one is stored, and those behind it are fetched and
-// held against what others have. They are stored one after another, each once the
-// one before is durable, so that all keys up to at are merged. A page that was
+// held against what others have. They are stored one after another, so that all keys
+// up to at are merged; the last two may not be durable yet. A page that was
 // fetched early is as good as one that is fetched when it is its turn: it says what
 // its members held when they gave it, and what they acknowledge afterwards reveals
 // the next configuration, however long that is (R4.3).
@@ -111,7 +111,7 @@ func (l *line) full() bool {
 	return n >= aheadPages || n >= linePages && l.pages[n-1].located == nil
 }
 
-// next stores the next page, once the one before is. It reports false when there was
+// next stores the next page, once the one before was. It reports false when there was
 // none, or something has failed.
 func (l *line) next(e env.Env) (took *underway, ok bool) {
 	if l.storing != nil {
@@ -165,7 +165,7 @@ func (m merger) fetch(e env.Env, p *pacer, after abd.Key) (*gathering, error) {
 	return m.first(e, after, p)
 }
 
-// store makes a page durable, and that all up to its end is merged.
+// store stores a page, and that all up to its end is merged: durable together.
 func (m merger) store(e env.Env, p page, index quorum.ConfigIndex) *underway {
 	next := merged{Index: index, After: p.end, Done: !p.more}
 	return &underway{at: next, Task: e.Go("rambo.store", func(e env.Env) error {

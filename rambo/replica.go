@@ -342,6 +342,10 @@ func (r *Replica) has(k quorum.ConfigIndex) bool { return r.merged.Index == k &&
 
 // take stores what others hold, and how far that is. A record of the node's own
 // that is damaged is an error: what is put in its place is repair's business.
+//
+// Its answer waits for the page before, and not for this one, so that the next one
+// can come meanwhile: what follows in the journal isn't durable unless this is, and
+// nobody is told how far the node has merged before that is (hasMerged).
 func (r *Replica) take(m *take) (env.Message, env.Position, error) {
 	if m.merged.Index <= r.Map().Horizon().Installed {
 		return &taken{}, 0, nil // others have done it meanwhile
@@ -355,7 +359,7 @@ func (r *Replica) take(m *take) (env.Message, env.Position, error) {
 			return nil, 0, err
 		}
 	}
-	next := m.merged
+	before, next := r.hasMerged(), m.merged
 	if r.merged.Index == next.Index {
 		next.Keys, next.Bytes = r.merged.Keys, r.merged.Bytes
 	}
@@ -368,7 +372,7 @@ func (r *Replica) take(m *take) (env.Message, env.Position, error) {
 	if err := r.noteMerged(next); err != nil {
 		return nil, 0, err
 	}
-	return &taken{}, r.hasMerged(), nil
+	return &taken{}, before, nil
 }
 
 // retire marks a configuration as installed: those before it are out of all
