@@ -281,11 +281,12 @@ func TestADeadMemberIsReplacedAndRemoved(t *testing.T) {
 	load := startTraffic(t, h.open(), 2)
 	h.down("c")
 	h.down("e")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err := admin.Reconfigure(ctx, client.Change{Replace: []client.Replacement{{Old: "c", New: "e"}}})
-	missing, ok := errors.AsType[*client.NotReadyError](err)
-	if !ok || !slices.ContainsFunc(missing.Members, func(m client.MemberError) bool { return m.Name == "e" }) {
+	var missing *client.NotReadyError
+	err := within(t, func(ctx context.Context) (bool, error) {
+		_, err := admin.Reconfigure(ctx, client.Change{Replace: []client.Replacement{{Old: "c", New: "e"}}})
+		return errors.As(err, &missing), err
+	})
+	if missing == nil || !slices.ContainsFunc(missing.Members, func(m client.MemberError) bool { return m.Name == "e" }) {
 		t.Errorf("a new node that is down: %v", err)
 	}
 	if got := members(admin, change(t, admin, client.Change{Replace: []client.Replacement{{Old: "c", New: "d"}}})); got != "a b d" {
@@ -391,12 +392,14 @@ func TestAbort(t *testing.T) {
 		t.Errorf("with nothing pending: %v", err)
 	}
 	h.down("e")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if _, err := admin.Reconfigure(ctx, client.Change{Add: []string{"d", "e"}}); err == nil {
-		t.Fatal("added while it was down")
-	}
-	r, err := admin.Pending(t.Context())
+	var r *reconfig.Report
+	err := within(t, func(ctx context.Context) (far bool, err error) {
+		if _, err := admin.Reconfigure(ctx, client.Change{Add: []string{"d", "e"}}); err == nil {
+			t.Fatal("added while it was down")
+		}
+		r, err = admin.Pending(t.Context())
+		return err != nil || len(r.Ready) > 0, err
+	})
 	if err != nil || len(r.Ready) != 1 || members(admin, r.Ready[0].Configuration) != "a b c d e" || len(r.Accepted) > 0 {
 		t.Errorf("pending: %+v, %v", r, err)
 	}

@@ -40,11 +40,21 @@ func blamed(err error) string {
 // under a longer one.
 func expire(t *testing.T, down string, op func(context.Context) error) error {
 	t.Helper()
+	return within(t, func(ctx context.Context) (bool, error) {
+		err := op(ctx)
+		return blamed(err) == down, err
+	})
+}
+
+// within runs an operation that can't succeed under a deadline, and again under a
+// longer one until it says that it got as far as it can.
+func within(t *testing.T, op func(context.Context) (far bool, err error)) error {
+	t.Helper()
 	for limit := short; ; limit *= 4 {
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		err := op(ctx)
+		far, err := op(ctx)
 		cancel()
-		if blamed(err) == down || limit > patience {
+		if far || limit > patience {
 			return err
 		}
 	}

@@ -200,7 +200,7 @@ func TestStrangers(t *testing.T) {
 			server := open(t, transport.Config{Credentials: test.server, Listen: []string{"127.0.0.1:0"}, Handler: sh, Log: book.Log(slog.LevelInfo)})
 			ch := newHandler(t, nil)
 			client := open(t, transport.Config{Credentials: test.client, Handler: ch})
-			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			_, err := client.DialAddress(ctx, server.Addrs()[0].String())
 			var ourSide *identity.PeerError
