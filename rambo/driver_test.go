@@ -145,32 +145,43 @@ func TestAMergeKeepsToItsRate(t *testing.T) {
 	}
 }
 
-// stubborn is a node that gives no page, and says each time that it hasn't heard of
-// the new configuration.
-type stubborn struct {
+// wayward is a node that answers some requests in its own way, and counts them.
+type wayward struct {
 	*replica.Node
-	refused *int
+	answer  func(env.Message) env.Message // nil: as a node does
+	counted *int
 }
 
-func (n stubborn) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
-	switch m.(type) {
-	case *repair.Offer, *repair.Summarize:
-		*n.refused++
-		return append(out, env.Out{To: from, Message: &env.Refused{Reason: env.ReasonBehind}}), nil
+func (n wayward) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
+	if own := n.answer(m); own != nil {
+		*n.counted++
+		return append(out, env.Out{To: from, Message: own}), nil
 	}
 	return n.Node.Step(from, m, out)
+}
+
+// newExchangeWithAWaywardB is newExchangeWith where b answers in its own way.
+func newExchangeWithAWaywardB(t *testing.T, answer func(env.Message) env.Message, counted *int) *exchange {
+	t.Helper()
+	return newExchangeWith(t, rambo.Pace{Patience: time.Hour}, func(id quorum.NodeID, n *replica.Node) sim.Stepper {
+		if id == "b" {
+			return wayward{n, answer, counted}
+		}
+		return n
+	})
 }
 
 // TestWhoStaysBehind: a member that was told of the new configuration and refuses
 // its page nevertheless isn't asked over and over, and the others do without it.
 func TestWhoStaysBehind(t *testing.T) {
 	refused := 0
-	x := newExchangeWith(t, rambo.Pace{Patience: time.Hour}, func(id quorum.NodeID, n *replica.Node) sim.Stepper {
-		if id == "b" {
-			return stubborn{n, &refused}
+	x := newExchangeWithAWaywardB(t, func(m env.Message) env.Message {
+		switch m.(type) {
+		case *repair.Offer, *repair.Summarize: // it gives no page
+			return &env.Refused{Reason: env.ReasonBehind}
 		}
-		return n
-	})
+		return nil
+	}, &refused)
 	x.decide("a", "b", "d")
 	x.nodes[2].Pause()
 	x.RunFor(5 * time.Second)
@@ -184,31 +195,17 @@ func TestWhoStaysBehind(t *testing.T) {
 	}
 }
 
-// deaf is a node that answers whoever asks for what it has with a summary.
-type deaf struct {
-	*replica.Node
-	asked *int
-}
-
-func (n deaf) Step(from env.Address, m env.Message, out []env.Out) ([]env.Out, error) {
-	if _, ok := m.(*repair.Offer); ok {
-		*n.asked++
-		return append(out, env.Out{To: from, Message: &repair.Summary{}}), nil
-	}
-	return n.Node.Step(from, m, out)
-}
-
 // TestASummaryThatNobodyAskedFor: a node comes back that lacks a few records, and asks
 // others for what they have. One of them answers with a summary. It isn't asked over
 // and over, nor does it count.
 func TestASummaryThatNobodyAskedFor(t *testing.T) {
 	asked := 0
-	x := newExchangeWith(t, rambo.Pace{Patience: time.Hour}, func(id quorum.NodeID, n *replica.Node) sim.Stepper {
-		if id == "b" {
-			return deaf{n, &asked}
+	x := newExchangeWithAWaywardB(t, func(m env.Message) env.Message {
+		if _, ok := m.(*repair.Offer); ok {
+			return &repair.Summary{}
 		}
-		return n
-	})
+		return nil
+	}, &asked)
 	x.fill(20)
 	x.decide("a", "b", "d")
 	x.RunFor(time.Second)
