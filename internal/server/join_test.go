@@ -16,6 +16,7 @@ import (
 
 	"atoll/abd"
 	"atoll/client"
+	"atoll/env"
 	"atoll/internal/identity"
 	"atoll/internal/logtest"
 	"atoll/internal/porttest"
@@ -138,27 +139,39 @@ func TestAJoinThatIsDoneSaysNothingElse(t *testing.T) {
 	}
 }
 
-// TestAJoinWithoutACluster: it says where nobody is, once in the log, too; when the
-// cluster is there the same folder joins.
+// TestAJoinWithoutACluster: it says where nobody is, and in the log, too, but not at
+// each attempt; when the cluster is there the same folder joins.
 func TestAJoinWithoutACluster(t *testing.T) {
 	t.Parallel()
-	a := newNode(t, identity.Spec{})
+	a, stranger := newNode(t, identity.Spec{}), newNode(t, identity.Spec{})
+	cfg := stranger.config()
+	cfg.Metrics = "127.0.0.1:0"
+	refusing := stranger.start(cfg)
 	ticket := a.ticket("b", a)
-	ticket.Endpoints = []string{a.address}
+	ticket.Endpoints = []string{a.address, stranger.address}
 	b := a.accept(ticket)
 	var book logtest.Book
-	cfg := b.config()
+	cfg = b.config()
 	cfg.Log = book.Log(slog.LevelInfo)
 	s := b.start(cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	joined := make(chan error, 1)
+	go func() { joined <- s.Join(ctx) }()
+	a.await("the fourth attempt", func() bool { return metric(t, refusing, "atoll_connections_incoming_total") >= 4 })
+	cancel()
+	if err := receive(t, joined); !errors.Is(err, env.ErrCanceled) {
+		t.Errorf("canceled, it ends with %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	err := s.Join(ctx)
-	if alone, ok := errors.AsType[*join.UnreachableError](err); !ok || len(alone.Endpoints) != 1 || !strings.Contains(err.Error(), a.address) {
+	if alone, ok := errors.AsType[*join.UnreachableError](err); !ok || len(alone.Endpoints) != 2 || !strings.Contains(err.Error(), a.address) {
 		t.Errorf("it ends with %v", err)
 	}
 	b.stop(s)
-	if n := book.Count("isn't found"); n > 1 {
-		t.Errorf("the log says it %d times:\n%s", n, book.String())
+	if n := book.Count(`trying on" address=` + stranger.address); n == 0 || n > 3 {
+		t.Errorf("the log says it %d times, want once for each join:\n%s", n, book.String())
 	}
 	a.start(a.config())
 	if err := b.join(b.start(b.config())); err != nil {
