@@ -102,12 +102,15 @@ func (x *exchange) installed() quorum.ConfigIndex {
 }
 
 // fill writes keys whose records have 1,000 bytes each.
-func (x *exchange) fill(keys int) {
+func (x *exchange) fill(keys int) { x.fillWith(keys, func(int) int { return 994 }) }
+
+// fillWith writes keys with values of such sizes.
+func (x *exchange) fillWith(keys int, size func(i int) int) {
 	x.t.Helper()
 	registers := &abd.Registers{Known: x.proposer.Known, MaxValue: 1000}
 	x.do(func(e env.Env) error {
 		for i := range keys {
-			if _, err := registers.Write(e, abd.Operation{Key: abd.Key(fmt.Sprintf("key %2d", i)), Value: make([]byte, 994)}); err != nil {
+			if _, err := registers.Write(e, abd.Operation{Key: abd.Key(fmt.Sprintf("key %2d", i)), Value: make([]byte, size(i))}); err != nil {
 				return err
 			}
 		}
@@ -142,6 +145,38 @@ func TestAMergeKeepsToItsRate(t *testing.T) {
 	x.RunFor(1500 * time.Millisecond)
 	if got := x.installed(); got != 1 {
 		t.Errorf("configuration %d is installed after three seconds", got)
+	}
+}
+
+// TestAMergeBringsEachRecordOnce: whatever the sizes of records, and wherever pages
+// end because of them, a new member takes over each record, and once.
+func TestAMergeBringsEachRecordOnce(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		keys, page int
+		size       func(i int) int
+	}{
+		{"equal", 1000, 100, func(int) int { return 10 }},
+		{"nothing", 1000, 7, func(int) int { return 0 }},
+		{"small among large", 3000, 0, func(i int) int { return 10 + i%7/6*980 }},
+		// Pages are larger than what they were taken for.
+		{"growing in the order of the keys", 6000, 0, func(i int) int {
+			if fmt.Sprintf("key %2d", i) < "key 2" {
+				return 10
+			}
+			return 990
+		}},
+	} {
+		x := newExchange(t, rambo.Pace{Rate: -1, Page: c.page, Patience: time.Hour})
+		x.fillWith(c.keys, c.size)
+		x.decide("a", "b", "d")
+		x.RunFor(5 * time.Second)
+		if got := x.installed(); got != 1 {
+			t.Fatalf("%s: configuration %d is installed", c.name, got)
+		}
+		if got := x.progress("d"); got.Keys != int64(c.keys) || !got.Done {
+			t.Errorf("%s: d has taken over %d records of %d: %+v", c.name, got.Keys, c.keys, got)
+		}
 	}
 }
 
