@@ -38,6 +38,9 @@ const (
 	refreshFirst  = 250 * time.Millisecond
 	refreshMost   = 30 * time.Second
 	refreshCutOff = 5 * time.Second
+	// restfulness is how many times as long all of these pauses are for who needs nothing
+	// of the members that are lost.
+	restfulness = 32
 	// refreshPatience is how long it waits for the answers.
 	refreshPatience = time.Second
 	// partAfter is how long a session with a node that is no member any more stays.
@@ -110,6 +113,7 @@ type Client struct {
 	cfg       Config
 	runtime   *live.Runtime
 	transport *transport.Transport
+	shows     *identity.Credentials
 	closed    atomic.Bool
 	told      atomic.Bool         // something was sent that nobody answers
 	large     *semaphore.Weighted // of maxLargeBytes
@@ -117,6 +121,7 @@ type Client struct {
 	cluster   atomic.Pointer[replica.Description]
 	known     atomic.Pointer[quorum.Map]
 	lost      chan struct{}           // holds a token when a member is out of reach
+	needed    chan struct{}           // holds one when something can't be sent
 	refreshes context.Context         // of the goroutine that looks where it is now
 	ended     context.CancelCauseFunc // ends it
 
@@ -157,7 +162,7 @@ func Open(ctx context.Context, cfg Config) (*Client, error) {
 		cfg.Log.Warn("this client's certificate ends soon", "left", left.Round(time.Minute), "file", cfg.context.path,
 			"renew", "replica renew --ca-dir CLUSTER/ca FILE")
 	}
-	c := &Client{cfg: cfg, large: semaphore.NewWeighted(maxLargeBytes), lost: make(chan struct{}, 1)}
+	c := &Client{cfg: cfg, shows: credentials, large: semaphore.NewWeighted(maxLargeBytes), lost: make(chan struct{}, 1), needed: make(chan struct{}, 1)}
 	c.refreshes, c.ended = context.WithCancelCause(context.Background())
 	c.mu.members = make(map[quorum.NodeID]quorum.Member)
 	c.runtime = live.New(live.Config{Network: (*network)(c), Log: cfg.Log})
@@ -401,7 +406,11 @@ func (n *network) Send(to quorum.NodeID, conversation uint64, m env.Message) err
 	if conversation == 0 && !n.told.Load() {
 		n.told.Store(true)
 	}
-	return n.transport.Send(to, conversation, m)
+	err := n.transport.Send(to, conversation, m)
+	if _, lost := errors.AsType[*transport.UnreachableError](err); lost {
+		(*Client)(n).need()
+	}
+	return err
 }
 
 // Answer drops m: nobody asks a client anything.
@@ -428,6 +437,9 @@ func (h *handler) Down(s *transport.Session, err error) {
 	if h.transport.Connected(s.Node()) {
 		h.runtime.PeerUp(s.Node())
 		return
+	}
+	if h.runtime.Asks(s.Node()) {
+		(*Client)(h).need()
 	}
 	(*Client)(h).miss()
 }

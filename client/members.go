@@ -3,12 +3,14 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"atoll/env"
+	"atoll/internal/identity"
 	"atoll/quorum"
 	"atoll/rambo"
 	"atoll/reconfig"
@@ -40,6 +42,15 @@ type Plan struct {
 // Done reports whether the newest configuration is as the change has it. It may
 // not be installed yet.
 func (p Plan) Done() bool { return p.Target == p.Present }
+
+// MayChange returns an *env.Refused unless the client shows an admin's certificate, without
+// which the members refuse a change. Propose and Abort begin with it.
+func (c *Client) MayChange() error {
+	if role := c.shows.Self().Role; role != identity.RoleAdmin {
+		return &env.Refused{Reason: env.ReasonDenied, Text: fmt.Sprintf("%v: a %s may not change the members; an admin may, with admin.json", env.ReasonDenied, role)}
+	}
+	return nil
+}
 
 // Plan finds out what a change comes to, and changes nothing. Errors: *ChangeError,
 // *NodeError, *FragileError, and *ConflictError if another change is under way.
@@ -106,6 +117,9 @@ func (p Plan) proposal() reconfig.Proposal {
 func (c *Client) Propose(ctx context.Context, plan Plan) (reconfig.Decision, error) {
 	if plan.Done() {
 		return reconfig.Decision{Configuration: plan.Target, Proposed: true}, nil
+	}
+	if err := c.MayChange(); err != nil {
+		return reconfig.Decision{}, err
 	}
 	e, err := c.scope(ctx)
 	if err != nil {
@@ -340,6 +354,9 @@ func (c *Client) Pending(ctx context.Context) (*reconfig.Report, error) {
 // number is used up, nothing else changes. An admin's certificate is needed. Errors: reconfig.ErrNothingPending; *ConflictError
 // if it is too late; *NoQuorumError and *ChangeUnknownError.
 func (c *Client) Abort(ctx context.Context) (*quorum.Configuration, error) {
+	if err := c.MayChange(); err != nil {
+		return nil, err
+	}
 	e, err := c.scope(ctx)
 	if err != nil {
 		return nil, err

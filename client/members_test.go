@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"atoll/client"
+	"atoll/env"
 	"atoll/internal/identity"
 	"atoll/internal/porttest"
 	"atoll/internal/store"
@@ -335,8 +336,11 @@ func TestChangesThatAreRefused(t *testing.T) {
 	}
 	// A client's certificate isn't enough.
 	_, err = h.open().Reconfigure(t.Context(), client.Change{Add: []string{"b", "c"}})
-	if err == nil || !strings.Contains(err.Error(), "may not send") {
+	if refused, ok := errors.AsType[*env.Refused](err); !ok || refused.Reason != env.ReasonDenied {
 		t.Errorf("without an admin's certificate: %v", err)
+	}
+	if _, err := h.open().Abort(t.Context()); err == nil || !strings.Contains(err.Error(), "may not change") {
+		t.Errorf("aborting without an admin's certificate: %v", err)
 	}
 	if got := members(admin, change(t, admin, client.Change{Add: []string{"b"}, Force: true})); got != "a b" {
 		t.Errorf("forced: %s", got)

@@ -14,9 +14,15 @@ import (
 )
 
 // miss says that a member can't be reached.
-func (c *Client) miss() {
+func (c *Client) miss() { leave(c.lost) }
+
+// need says that something can't be sent, since there is no session with who should get it.
+func (c *Client) need() { leave(c.needed) }
+
+// leave puts a token into a channel that has place for one, unless there is one.
+func leave(tokens chan<- struct{}) {
 	select {
-	case c.lost <- struct{}{}:
+	case tokens <- struct{}{}:
 	default:
 	}
 }
@@ -31,11 +37,7 @@ func (c *Client) refresh() {
 	// At first, too: the connections are only being made, and what has described
 	// the cluster may know less than others.
 	for {
-		timer := time.NewTimer(pause/2 + rand.N(pause/2)) // or all clients would ask at the same moment
-		select {
-		case <-timer.C:
-		case <-c.refreshes.Done():
-			timer.Stop()
+		if !c.rest(pause, c.waits()) {
 			return
 		}
 		c.letGo(parting)
@@ -67,14 +69,49 @@ func (c *Client) refresh() {
 	}
 }
 
-// complete reports whether there is a session with each member.
-func (c *Client) complete() bool {
-	for _, id := range c.known.Load().Active().Members() {
-		if !c.transport.Connected(id) {
+// rest waits for about pause, and reports whether the client goes on. Unless something
+// waits for a member that is lost (needed) it waits restfulness times as long, until
+// something does: what ten thousand idle clients ask when a member dies costs the others,
+// and the member when it is back, more than it tells anybody.
+func (c *Client) rest(pause time.Duration, needed bool) bool {
+	long := after(restfulness * pause)
+	for !needed {
+		select {
+		case <-c.needed:
+			needed = true
+		case <-c.lost: // another one: who is left may be the last that know more
+			if pause > refreshFirst {
+				pause = refreshFirst
+				long = after(restfulness * pause)
+			}
+		case <-long:
+			return true
+		case <-c.refreshes.Done():
 			return false
 		}
 	}
-	return true
+	select {
+	case <-after(pause):
+		return true
+	case <-c.refreshes.Done():
+		return false
+	}
+}
+
+// after is time.After of between a half and the whole of a time: or all clients would ask
+// at the same moment.
+func after(d time.Duration) <-chan time.Time { return time.After(d/2 + rand.N(d/2)) }
+
+// waits reports whether something waits for a member that there is no session with.
+func (c *Client) waits() bool {
+	return slices.ContainsFunc(c.known.Load().Active().Members(), func(id quorum.NodeID) bool {
+		return !c.transport.Connected(id) && c.runtime.Asks(id)
+	})
+}
+
+// complete reports whether there is a session with each member.
+func (c *Client) complete() bool {
+	return !slices.ContainsFunc(c.known.Load().Active().Members(), func(id quorum.NodeID) bool { return !c.transport.Connected(id) })
 }
 
 // letGo ends the sessions with nodes that are members no more: they may be switched

@@ -135,6 +135,9 @@ func memberSet() *urfave.Command {
 
 // makeChange plans, says what that comes to, proposes, and waits.
 func makeChange(ctx context.Context, c *urfave.Context, conn *client.Client, ch client.Change) error {
+	if err := conn.MayChange(); err != nil { // who may not needn't hear first what is wrong with it
+		return err
+	}
 	deciding, cancel := context.WithTimeout(ctx, c.Duration(cli.FlagTimeout))
 	defer cancel()
 	plan, err := conn.Plan(deciding, ch)

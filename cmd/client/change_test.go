@@ -96,9 +96,14 @@ func TestMemberChanges(t *testing.T) {
 			t.Errorf("member %s: exit %d, stdout %q, stderr %q\nwant %d, %q, %q", c.args, code, stdout, stderr, c.code, c.stdout, c.stderr)
 		}
 	}
-	_, stderr, code := run(t, "", "member", "add", "c", "a", "--context", file)
-	if code != cli.ExitDenied || !strings.Contains(stderr, "a client may not send") || !strings.Contains(stderr, "admin.json") {
-		t.Errorf("without an admin's context: exit %d, %s", code, stderr)
+	if _, stderr, code := run(t, "", "member", "ticket", "--context", admin, "--name", "c"); code != cli.ExitUsage || !strings.Contains(stderr, `there is a node of the name "c" already`) {
+		t.Errorf("a ticket for the name of a node on standby: exit %d, %s", code, stderr)
+	}
+	for _, args := range []string{"add c a", "add nobody", "remove b --force", "abort"} {
+		_, stderr, code := run(t, "", append(strings.Fields("member "+args), "--context", file)...)
+		if code != cli.ExitDenied || !strings.Contains(stderr, "a client may not change the members; an admin may, with admin.json") || strings.Contains(stderr, "tolerate") {
+			t.Errorf("member %s without an admin's context: exit %d, %s", args, code, stderr)
+		}
 	}
 	if _, stderr, code := run(t, "", "member", "progress", "--context", file); code != 0 {
 		t.Errorf("progress with a client's context: exit %d, %s", code, stderr)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	urfave "github.com/urfave/cli/v2"
@@ -111,10 +112,14 @@ func makeTicket(c *urfave.Context) error {
 			return cli.Preconditionf("the CA in %s is of cluster %s, and this is cluster %s; give that of this one with --%s", dir, ca.Cluster(), s.Cluster, flagCADir)
 		}
 		r := identity.TicketRequest{Name: c.String(flagName), MaxValue: conn.MaxValue(), Endpoints: conn.Endpoints(), Now: time.Now(), TTL: c.Duration(flagTTL)}
-		for _, m := range s.Members {
+		// Who isn't a member and doesn't answer may be dead: its name is free.
+		alive := slices.DeleteFunc(slices.Clone(s.Standby), func(m client.MemberStatus) bool { return m.Status == nil })
+		for _, m := range slices.Concat(s.Members, alive) {
 			if m.Name == r.Name && r.Name != "" {
-				return cli.Usagef("--%s: there is a member of the name %q already", flagName, r.Name)
+				return cli.Usagef("--%s: there is a node of the name %q already", flagName, r.Name)
 			}
+		}
+		for _, m := range s.Members {
 			if len(r.Contacts) < identity.MaxContacts && len(m.Addresses) > 0 {
 				r.Contacts = append(r.Contacts, identity.Member{ID: m.ID, Name: m.Name, Addresses: m.Addresses})
 			}

@@ -61,7 +61,7 @@ func TestMember(t *testing.T) {
 		{[]string{"--context", elsewhere}, "there is no CA in " + filepath.Join(filepath.Dir(elsewhere), "ca"), cli.ExitPrecondition},
 		{[]string{"--context", elsewhere, "--ca-dir", filepath.Join(dir, "ca"), "--name", "d"}, "", cli.ExitDone},
 		{[]string{"--context", context, "--ca-dir", filepath.Join(other, "ca")}, "is of cluster", cli.ExitPrecondition},
-		{[]string{"--context", context, "--name", "a"}, `there is a member of the name "a" already`, cli.ExitUsage},
+		{[]string{"--context", context, "--name", "a"}, `there is a node of the name "a" already`, cli.ExitUsage},
 		{[]string{"--context", context, "--name", "A"}, "--name", cli.ExitUsage},
 		{[]string{"--context", context, "--ttl", "1s"}, "--ttl must be from", cli.ExitUsage},
 	} {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"atoll/internal/cli"
 	"atoll/internal/identity"
+	"atoll/internal/server"
 	"atoll/join"
 )
 
@@ -101,7 +104,21 @@ func createMember(dir string, spec identity.JoinSpec) error {
 	if len(spec.Listen) == 0 {
 		return cli.Usagef("--%s is missing: HOST:PORT", flagListen)
 	}
+	if len(spec.Advertise) == 0 {
+		for _, address := range spec.Listen {
+			if everywhere(address) {
+				return &cli.PreconditionError{Text: (&server.AdvertiseError{Problem: fmt.Sprintf("%s is all interfaces", address)}).Error()}
+			}
+		}
+	}
 	return identity.CreateMember(dir, spec)
+}
+
+// everywhere reports whether who listens on an address listens on all interfaces.
+func everywhere(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip, notIP := netip.ParseAddr(host)
+	return err == nil && (host == "" || notIP == nil && ip.IsUnspecified())
 }
 
 // readTicket reads a ticket: the argument itself, a file of that name, or what

@@ -84,8 +84,12 @@ func TestJoinCommand(t *testing.T) {
 	if f, err := identity.OpenFolder(folder); err != nil || !slices.Equal(f.Listen(), []string{"localhost:0"}) {
 		t.Errorf("again, elsewhere: it listens on %v from now on, %v", f.Listen(), err)
 	}
-	if run := serveOnce(t, "", "run", "--data-dir", folder); run.Node != first.Node {
+	if run := serveOnce(t, "", "run", "--data-dir", folder, "--advertise", "localhost:7400"); run.Node != first.Node ||
+		!slices.Equal(run.Advertised, []string{"localhost:7400"}) || !strings.Contains(run.text(), ", others dial it at localhost:7400") {
 		t.Errorf("run is %+v, it was %+v", run, first)
+	}
+	if text := first.text(); len(first.Advertised) != 1 || strings.Contains(text, "others") {
+		t.Errorf("it says %q", text)
 	}
 	s, err := openClient(t, dir).Status(t.Context())
 	if err != nil || len(s.Members) != 1 || len(s.Standby) != 1 || string(s.Standby[0].ID) != first.Node {
@@ -95,7 +99,7 @@ func TestJoinCommand(t *testing.T) {
 	if err := os.WriteFile(file, []byte(ticket+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused := filepath.Join(t.TempDir(), "d")
+	refused, nowhere := filepath.Join(t.TempDir(), "d"), filepath.Join(t.TempDir(), "f")
 	late := ticketOf(t, dir, "e", time.Now().Add(-identity.DefaultTicketTTL))
 	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -116,15 +120,17 @@ func TestJoinCommand(t *testing.T) {
 		{"nowhere", []string{late, "--data-dir", filepath.Join(t.TempDir(), "e")}, "", cli.ExitPrecondition},
 		{"no folder", []string{ticket, "--listen", "127.0.0.1:0"}, "--data-dir is missing", cli.ExitUsage},
 		{"where another one listens", []string{ticket, "--data-dir", folder, "--listen", taken.LocalAddr().String()}, "taken", cli.ExitPrecondition},
-		{"where nobody can dial it", []string{ticketOf(t, dir, "f", time.Now()), "--data-dir", filepath.Join(t.TempDir(), "f"), "--listen", ":0"}, "--advertise HOST:PORT", cli.ExitPrecondition},
+		{"where nobody can dial it", []string{ticketOf(t, dir, "f", time.Now()), "--data-dir", nowhere, "--listen", ":0"}, ":0 is all interfaces; say where with --advertise HOST:PORT", cli.ExitPrecondition},
 	} {
 		code, stdout, stderr := run(t, append([]string{"join"}, c.args...)...)
 		if code != c.code || stdout != "" || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit %d, %s\nwant %d and %q", c.name, code, stderr, c.code, c.want)
 		}
 	}
-	if _, err := os.Stat(refused); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a ticket that was refused has left a folder: %v", err)
+	for _, left := range []string{refused, nowhere} {
+		if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("what was refused has left a folder: %v", err)
+		}
 	}
 	if f, err := identity.OpenFolder(folder); err != nil || !slices.Equal(f.Listen(), []string{"localhost:0"}) {
 		t.Errorf("a start that was refused has made it listen on %v, %v", f.Listen(), err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,8 +136,10 @@ type serving struct {
 	Node      string   `json:"node"`
 	Name      string   `json:"name"`
 	PID       int      `json:"pid"`
-	Addresses []string `json:"addresses"`
-	Metrics   string   `json:"metrics,omitempty"`
+	Addresses []string `json:"addresses"` // that it listens on
+	// Advertised are those that it tells others to dial.
+	Advertised []string `json:"advertised"`
+	Metrics    string   `json:"metrics,omitempty"`
 }
 
 func runNode(c *urfave.Context) error {
@@ -228,7 +231,7 @@ func tryAgain(dir string, err error) error {
 // serve waits until the node must stop, and returns who asked for that, if
 // somebody did, or the error.
 func serve(c *urfave.Context, folder *identity.Folder, s *server.Server) (why string, err error) {
-	line := serving{Node: string(folder.ID), Name: folder.Name, PID: os.Getpid()}
+	line := serving{Node: string(folder.ID), Name: folder.Name, PID: os.Getpid(), Advertised: s.Advertised()}
 	for _, a := range s.Addrs() {
 		line.Addresses = append(line.Addresses, a.String())
 	}
@@ -261,10 +264,19 @@ func printServing(c *urfave.Context, line serving) error {
 	if cli.OutputOf(c) == cli.JSONFormat {
 		return cli.PrintLine(c.App.Writer, line)
 	}
-	metrics := ""
-	if line.Metrics != "" {
-		metrics = ", metrics on " + line.Metrics
-	}
-	_, err := fmt.Fprintf(c.App.Writer, "%s (%s) serves on %s%s\n", line.Name, line.Node, strings.Join(line.Addresses, ", "), metrics)
+	_, err := fmt.Fprintln(c.App.Writer, line.text())
 	return err
+}
+
+// text names where others dial the node unless that is where it listens: who has moved
+// it sees what it says of itself.
+func (l serving) text() string {
+	text := fmt.Sprintf("%s (%s) serves on %s", l.Name, l.Node, strings.Join(l.Addresses, ", "))
+	if !slices.Equal(l.Advertised, l.Addresses) {
+		text += ", others dial it at " + strings.Join(l.Advertised, ", ")
+	}
+	if l.Metrics != "" {
+		text += ", metrics on " + l.Metrics
+	}
+	return text
 }

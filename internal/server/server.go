@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,6 +126,8 @@ type Server struct {
 	joined   atomic.Bool                 // the cluster knows the node
 	parts    bool                        // it says how far it came before it ends
 
+	advertised []string
+
 	workers sync.WaitGroup
 	stop    sync.Once
 	stopped chan struct{} // closed when the server must end
@@ -240,6 +243,7 @@ func (s *Server) newNode(cfg Config, instance join.Instance) error {
 	if err != nil {
 		return err
 	}
+	s.advertised = own.Addresses
 	nc := replica.Config{
 		Cluster:  cluster.Cluster,
 		Self:     cfg.Folder.ID,
@@ -284,6 +288,9 @@ func (s *Server) newNode(cfg Config, instance join.Instance) error {
 
 // Addrs are the addresses that the server listens on.
 func (s *Server) Addrs() []netip.AddrPort { return s.transport.Addrs() }
+
+// Advertised are the addresses that the node tells others to dial.
+func (s *Server) Advertised() []string { return slices.Clone(s.advertised) }
 
 // MetricsAddr is the address of the metrics listener, invalid if there is none.
 func (s *Server) MetricsAddr() netip.AddrPort {

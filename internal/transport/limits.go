@@ -129,11 +129,13 @@ const (
 	BackoffCap = time.Second
 	// RedialSpread is within which time clients dial a node again whose session
 	// has ended, at random, unless they have something to send to it: when a node
-	// ends, thousands of idle clients are told at the same moment. It doubles with
-	// each attempt that fails, up to LongestSpread: in that time a node must be
-	// able to take in all clients that it may have.
+	// ends, thousands of idle clients are told at the same moment. It is spreadGrowth
+	// times as long after each attempt that fails, up to LongestSpread: in that time a
+	// node must be able to take in all clients that it may have, beside its work. Three ms of
+	// a processor for each of DefaultMaxIncoming are a fifth of one.
 	RedialSpread  = 2 * time.Second
-	LongestSpread = 32 * time.Second
+	LongestSpread = 256 * time.Second
+	spreadGrowth  = 4
 	// DuplicateLinger is how long the second session with one node stays
 	// open.
 	DuplicateLinger = time.Second

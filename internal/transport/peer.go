@@ -242,9 +242,9 @@ func (t *Transport) spread(ctx context.Context, p *peer, failed int) {
 	if t.cfg.Self != "" {
 		return // nodes are few, and need each other
 	}
-	within := LongestSpread
-	if failed < 10 {
-		within = min(within, RedialSpread<<failed)
+	within := RedialSpread
+	for ; failed > 0 && within < LongestSpread; failed-- {
+		within = min(spreadGrowth*within, LongestSpread)
 	}
 	timer := time.NewTimer(rand.N(within))
 	defer timer.Stop()

@@ -22,7 +22,7 @@ func TestIdleClientsComeBackOneByOne(t *testing.T) {
 			tr.spread(context.Background(), p, failed)
 			return time.Since(begin)
 		}
-		for failed, within := range map[int]time.Duration{0: RedialSpread, 1: 2 * RedialSpread, 3: 8 * RedialSpread, 4: LongestSpread, 99: LongestSpread} {
+		for failed, within := range map[int]time.Duration{0: RedialSpread, 1: 4 * RedialSpread, 2: 16 * RedialSpread, 4: LongestSpread, 99: LongestSpread} {
 			var early, late int
 			for range 200 {
 				switch d := after("", false, failed); {

@@ -1,0 +1,47 @@
+package client
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestWhoNeedsNothingRests: a client that has lost a member asks the others soon when
+// something waits for it, or comes to; otherwise only when it has rested, or when it loses
+// one more.
+func TestWhoNeedsNothingRests(t *testing.T) {
+	const pause = 8 * refreshFirst
+	for name, c := range map[string]struct {
+		pause       time.Duration
+		needed      bool
+		meanwhile   func(*Client) // after a second
+		least, most time.Duration
+	}{
+		"something waits":         {pause, true, nil, pause / 2, pause},
+		"nothing waits":           {pause, false, nil, restfulness * pause / 2, restfulness * pause},
+		"something comes to wait": {pause, false, (*Client).need, time.Second + pause/2, time.Second + pause},
+		"another one is lost":     {pause, false, (*Client).miss, time.Second + restfulness*refreshFirst/2, time.Second + restfulness*refreshFirst},
+		"one is lost, and again":  {refreshFirst, false, (*Client).miss, restfulness * refreshFirst / 2, restfulness * refreshFirst},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client, begin := &Client{lost: make(chan struct{}, 1), needed: make(chan struct{}, 1), refreshes: t.Context()}, time.Now()
+			if c.meanwhile != nil {
+				time.AfterFunc(time.Second, func() { c.meanwhile(client) })
+			}
+			goesOn := client.rest(c.pause, c.needed)
+			if took := time.Since(begin); !goesOn || took < c.least || took > c.most {
+				t.Errorf("%s: it goes on (%v) after %v, want %v to %v", name, goesOn, took, c.least, c.most)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var end context.CancelFunc
+		client := &Client{}
+		client.refreshes, end = context.WithCancel(t.Context())
+		end()
+		if client.rest(pause, false) || client.rest(pause, true) {
+			t.Error("a client that is closed goes on")
+		}
+	})
+}
