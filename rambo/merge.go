@@ -115,9 +115,11 @@ func (l *line) full() bool {
 // none, or something has failed.
 func (l *line) next(e env.Env) (took *underway, ok bool) {
 	if l.storing != nil {
-		if err := l.storing.Join(); err == nil {
+		err := l.storing.Join()
+		if err == nil || l.Rules.SkipUnstored {
 			*l.at = l.storing.at
-		} else {
+		}
+		if err != nil {
 			l.fail(err)
 			l.drop()
 		}

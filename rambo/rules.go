@@ -24,6 +24,8 @@ type Rules struct {
 	// LeaveGaps: a page that was fetched early is taken, though the one before it
 	// has become shorter.
 	LeaveGaps bool
+	// SkipUnstored: a page that couldn't be stored counts as merged.
+	SkipUnstored bool
 	// DropVotes: a page's votes are left out.
 	DropVotes bool
 	// MergedUnsaved: a member says that it has merged before that is durable.
