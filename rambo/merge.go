@@ -119,11 +119,13 @@ func (l *line) next(e env.Env) (took *underway, ok bool) {
 		if err == nil || l.Rules.SkipUnstored {
 			*l.at = l.storing.at
 		}
+		l.storing = nil
 		if err != nil {
 			l.fail(err)
-			l.drop()
+			if !l.Rules.StoreBehind {
+				l.drop()
+			}
 		}
-		l.storing = nil
 	}
 	if len(l.pages) == 0 {
 		return nil, false

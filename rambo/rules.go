@@ -26,6 +26,8 @@ type Rules struct {
 	LeaveGaps bool
 	// SkipUnstored: a page that couldn't be stored counts as merged.
 	SkipUnstored bool
+	// StoreBehind: what was fetched behind such a page is stored all the same.
+	StoreBehind bool
 	// DropVotes: a page's votes are left out.
 	DropVotes bool
 	// MergedUnsaved: a member says that it has merged before that is durable.
