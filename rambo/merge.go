@@ -133,7 +133,7 @@ func (l *line) next(e env.Env) (took *underway, ok bool) {
 	took, l.pages = l.pages[0], l.pages[1:]
 	err := took.Join()
 	l.pacer.took(took)
-	if err != nil {
+	if err != nil && !l.Rules.StoreUnfetched {
 		l.fail(err)
 		l.drop()
 		return nil, false

@@ -24,6 +24,8 @@ type Rules struct {
 	// LeaveGaps: a page that was fetched early is taken, though the one before it
 	// has become shorter.
 	LeaveGaps bool
+	// StoreUnfetched: a page of which too many refuse their part is stored as it is.
+	StoreUnfetched bool
 	// SkipUnstored: a page that couldn't be stored counts as merged.
 	SkipUnstored bool
 	// StoreBehind: what was fetched behind such a page is stored all the same.
