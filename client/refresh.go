@@ -74,7 +74,7 @@ func (c *Client) refresh() {
 // something does: what ten thousand idle clients ask when a member dies costs the others,
 // and the member when it is back, more than it tells anybody.
 func (c *Client) rest(pause time.Duration, needed bool) bool {
-	long := after(restfulness * pause)
+	soon, late := after(pause), after(restfulness*pause)
 	for !needed {
 		select {
 		case <-c.needed:
@@ -82,16 +82,16 @@ func (c *Client) rest(pause time.Duration, needed bool) bool {
 		case <-c.lost: // another one: who is left may be the last that know more
 			if pause > refreshFirst {
 				pause = refreshFirst
-				long = after(restfulness * pause)
+				soon, late = after(pause), after(restfulness*pause)
 			}
-		case <-long:
+		case <-late:
 			return true
 		case <-c.refreshes.Done():
 			return false
 		}
 	}
 	select {
-	case <-after(pause):
+	case <-soon:
 		return true
 	case <-c.refreshes.Done():
 		return false

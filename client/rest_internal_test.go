@@ -11,16 +11,17 @@ import (
 // something waits for it, or comes to; otherwise only when it has rested, or when it loses
 // one more.
 func TestWhoNeedsNothingRests(t *testing.T) {
-	const pause = 8 * refreshFirst
+	const pause = 12 * refreshFirst
 	for name, c := range map[string]struct {
 		pause       time.Duration
 		needed      bool
-		meanwhile   func(*Client) // after a second
+		meanwhile   func(*Client) // after a second, which is within pause/2
 		least, most time.Duration
 	}{
 		"something waits":         {pause, true, nil, pause / 2, pause},
 		"nothing waits":           {pause, false, nil, restfulness * pause / 2, restfulness * pause},
-		"something comes to wait": {pause, false, (*Client).need, time.Second + pause/2, time.Second + pause},
+		"something comes to wait": {pause, false, (*Client).need, pause / 2, pause},
+		"something comes later":   {refreshFirst, false, (*Client).need, time.Second, time.Second},
 		"another one is lost":     {pause, false, (*Client).miss, time.Second + restfulness*refreshFirst/2, time.Second + restfulness*refreshFirst},
 		"one is lost, and again":  {refreshFirst, false, (*Client).miss, restfulness * refreshFirst / 2, restfulness * refreshFirst},
 	} {

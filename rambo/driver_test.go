@@ -262,6 +262,46 @@ func TestASummaryThatNobodyAskedFor(t *testing.T) {
 	}
 }
 
+// TestAnswersThatMakeNoSense: a page whose end a member makes up, or that goes back, is
+// asked of others, and nothing is left out.
+func TestAnswersThatMakeNoSense(t *testing.T) {
+	locates := func(answer repair.Summary) func(env.Message) env.Message {
+		return func(m env.Message) env.Message {
+			if s, ok := m.(*repair.Summarize); ok && s.Cut {
+				return &answer
+			}
+			return nil
+		}
+	}
+	for name, answer := range map[string]func(env.Message) env.Message{
+		"the page ends before it begins": locates(repair.Summary{Keys: 1, Last: "!"}),
+		"it has more than it may":        locates(repair.Summary{Keys: 1 << 30, Last: "~"}),
+		"its records end before they begin": func(m env.Message) env.Message {
+			if o, ok := m.(*repair.Offer); ok && o.After != "" {
+				return &repair.Missing{Records: repair.Records{More: true, Last: "!"}}
+			}
+			return nil
+		},
+	} {
+		answers := 0
+		once := func(m env.Message) env.Message { // of whoever is asked first
+			if answers > 0 {
+				return nil
+			}
+			return answer(m)
+		}
+		x := newExchangeWith(t, rambo.Pace{Page: 4, Patience: time.Hour}, func(_ quorum.NodeID, n *replica.Node) sim.Stepper {
+			return wayward{n, once, &answers}
+		})
+		x.fill(40)
+		x.decide("a", "b", "d")
+		x.RunFor(10 * time.Second)
+		if got, p := x.installed(), x.progress("d"); answers != 1 || got != 1 || p.Keys != 40 || !p.Done {
+			t.Errorf("%s: after %d such answers configuration %d is installed, and d has merged %+v", name, answers, got, p)
+		}
+	}
+}
+
 // progress returns how far a node has come with merging.
 func (x *exchange) progress(node quorum.NodeID) (p rambo.Progress) {
 	x.t.Helper()

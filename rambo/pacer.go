@@ -16,14 +16,20 @@ type pacer struct {
 	free  time.Duration // when the next may be fetched
 	last  int64         // how many bytes the last page had
 	stock int           // how many of its own tags the node compares in the next one
+	most  int           // of those
 	// ahead is how many records a page has of which it is found out beforehand where
 	// it ends; 0 if that isn't worth it.
 	ahead int
 	blind int // for how many more pages it isn't
 }
 
+// stockPages is how many times as many of its own tags a node compares as it asks for
+// records.
+const stockPages = repair.LargestStock / repair.LargestPage
+
 func newPacer(pace Pace) *pacer {
-	return &pacer{rate: pace.Rate, page: pace.Page, stock: repair.LargestStock}
+	most := stockPages * pace.Page
+	return &pacer{rate: pace.Rate, page: pace.Page, stock: most, most: most}
 }
 
 // shortest is what isn't waited for: as long as the limit isn't reached, pages are
@@ -83,7 +89,7 @@ func (p *pacer) adapt(took *underway) {
 	} else {
 		p.stock *= 2
 	}
-	p.stock = min(p.stock, repair.LargestStock)
+	p.stock = min(p.stock, p.most)
 }
 
 // Pages whose end is found out beforehand have a fourth fewer records than an answer

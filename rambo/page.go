@@ -200,7 +200,9 @@ func (g *gathering) countLocated() {
 	if l == nil || g.in.To != l.to || g.counted.Has(l.by) {
 		return
 	}
-	if want := g.summary(); l.summary.Keys == want.Keys && l.summary.Hash == want.Hash || g.Rules.CountLocated {
+	want := g.summary()
+	same := l.summary.Keys == want.Keys && (l.summary.Hash == want.Hash || g.Rules.CountByKeys)
+	if same || g.Rules.CountLocated {
 		g.counted.Add(l.by)
 	}
 }

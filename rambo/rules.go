@@ -21,6 +21,8 @@ type Rules struct {
 	// CountLocated: the member that has said where a page ends counts for it,
 	// whatever it has.
 	CountLocated bool
+	// CountByKeys: it counts if it has as many keys.
+	CountByKeys bool
 	// LeaveGaps: a page that was fetched early is taken, though the one before it
 	// has become shorter.
 	LeaveGaps bool
