@@ -257,7 +257,7 @@ func (c *Client) Await(ctx context.Context, index quorum.ConfigIndex, each func(
 		settled, err := c.settled(ctx, index)
 		switch {
 		case ctx.Err() != nil:
-			return ctx.Err()
+			return fmt.Errorf("configuration %d is decided, and isn't installed yet: %w", index, ctx.Err())
 		case errors.Is(err, ErrClosed):
 			return err
 		case settled:

@@ -94,7 +94,11 @@ func change(t *testing.T, c *client.Client, ch client.Change) *quorum.Configurat
 	defer cancel()
 	target, err := c.Reconfigure(ctx, ch)
 	if err != nil {
-		t.Fatalf("%+v: %v", ch, err)
+		p, perr := c.Progress(context.Background())
+		for _, m := range p.Members {
+			t.Logf("%s at %v: %+v", m.Label(), m.Addresses, m.Status)
+		}
+		t.Fatalf("%+v: %v; active: %v, %v", ch, err, p.Active, perr)
 	}
 	return target
 }
