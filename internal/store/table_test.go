@@ -88,6 +88,34 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestLargeIndex: of more keys than 16 bits number each is found, none that isn't there,
+// and, as the index grows, close to where it is looked for at first.
+func TestLargeIndex(t *testing.T) {
+	const n = 100_000
+	table := newTable(maphash.MakeSeed())
+	for i := range n {
+		key := abd.Key(fmt.Sprint(i))
+		table.put(key, table.hash(key), 1, env.Position(i+1), absent)[0] = byte(i)
+	}
+	for i := range 2 * n {
+		key := abd.Key(fmt.Sprint(i))
+		e, there, err := table.get(key, table.hash(key), true)
+		if err != nil || there != (i < n) || there && (e.position != env.Position(i+1) || e.record[0] != byte(i)) {
+			t.Fatalf("key %d: %+v, %t, %v", i, e, there, err)
+		}
+	}
+	var away int
+	mask := uint32(len(table.slots) - 1)
+	for at, s := range table.slots {
+		if s != 0 {
+			away += int((uint32(at) - table.home(s.hash())) & mask)
+		}
+	}
+	if away > 4*n {
+		t.Errorf("keys are %d slots away from where they are looked for, of %d", away/n, len(table.slots))
+	}
+}
+
 // A record that was read stays as it is, whatever becomes of its key.
 func TestTableKeepsRecords(t *testing.T) {
 	table := newTable(maphash.MakeSeed())
