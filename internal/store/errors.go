@@ -20,7 +20,7 @@ var (
 
 // wayOut is what to do about a damaged file.
 const wayOut = "leave this member off, and don't start it with an empty store, which would have forgotten what it acknowledged: " +
-	"the cluster goes on with the others as far as its quorums tolerate"
+	"the cluster goes on with the others as far as its quorums tolerate; put a new node in its place, by client member ticket and client member replace"
 
 // recordWayOut is what to do about a damaged record.
 const recordWayOut = "nothing needs to be done at once: this node abstains on the key, the others serve it, and it is healed from them; " +
