@@ -83,7 +83,7 @@ func (c *Client) ConfigurationText(of *quorum.Configuration) string {
 	if of.System().Kind != quorum.Grid {
 		slices.Sort(names)
 	}
-	return fmt.Sprintf("%d: %s of %s", of.Index(), c.withNames(of.System().String()), strings.Join(names, " "))
+	return fmt.Sprintf("%d: %s of %s", of.Index(), of.System().Text(c.label), strings.Join(names, " "))
 }
 
 // ToleranceText is what a configuration tolerates, with the members' names.

@@ -128,7 +128,10 @@ func parseSize(s string) (int, error) {
 }
 
 // String returns the text form of s.
-func (s System) String() string {
+func (s System) String() string { return s.Text(func(id NodeID) string { return string(id) }) }
+
+// Text is String with what name calls the nodes.
+func (s System) Text(name func(NodeID) string) string {
 	switch s.Kind {
 	case Threshold:
 		return fmt.Sprintf("get=%d,put=%d", s.Get, s.Put)
@@ -141,7 +144,7 @@ func (s System) String() string {
 			if i == 0 {
 				sep = "weights="
 			}
-			fmt.Fprintf(&b, "%s%s:%d", sep, w.Node, w.Value)
+			fmt.Fprintf(&b, "%s%s:%d", sep, name(w.Node), w.Value)
 		}
 		return b.String()
 	case Majority:

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -38,7 +39,7 @@ func PrintMembers(w io.Writer, format Format, s client.Status) error {
 	if format != TableFormat {
 		return PrintObject(w, format, membersObject{ConfigOf(s.Configuration, namesIn(s)), listJSON(s, s.Members), listJSON(s, s.Standby), s.Disagreements})
 	}
-	_, err := fmt.Fprintf(w, "configuration %d: %v\n\n", s.Configuration.Index(), systemText(s))
+	_, err := fmt.Fprintf(w, "configuration %d: %v\n\n", s.Configuration.Index(), s.Configuration.System().Text(labelsIn(s)))
 	if err != nil {
 		return err
 	}
@@ -99,15 +100,6 @@ func NodesOf(ids []quorum.NodeID, name func(quorum.NodeID) string) []NodeObject 
 	return all
 }
 
-// systemText is the quorum system of a status, with the members' names.
-func systemText(s client.Status) string {
-	text := s.Configuration.System().String()
-	for _, m := range slices.Concat(s.Members, s.Standby) {
-		text = strings.ReplaceAll(text, string(m.ID), m.Label())
-	}
-	return text
-}
-
 // namesIn is what people call the nodes of a status.
 func namesIn(s client.Status) func(quorum.NodeID) string {
 	names := make(map[quorum.NodeID]string)
@@ -115,6 +107,12 @@ func namesIn(s client.Status) func(quorum.NodeID) string {
 		names[m.ID] = m.Name
 	}
 	return func(id quorum.NodeID) string { return names[id] }
+}
+
+// labelsIn is namesIn, and the ids of those that have no name.
+func labelsIn(s client.Status) func(quorum.NodeID) string {
+	name := namesIn(s)
+	return func(id quorum.NodeID) string { return cmp.Or(name(id), string(id)) }
 }
 
 // ContextPath returns the path of the context file that the ConnectionFlags, or

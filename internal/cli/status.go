@@ -126,7 +126,7 @@ func PrintStatus(w io.Writer, format Format, s client.Status) error {
 	live := liveOf(s)
 	pairs := []string{
 		"cluster", string(s.Cluster),
-		"configuration", fmt.Sprintf("%d: %s of %s", s.Configuration.Index(), systemText(s), plural(int64(len(s.Configuration.Members())), "member")),
+		"configuration", fmt.Sprintf("%d: %s of %s", s.Configuration.Index(), s.Configuration.System().Text(labelsIn(s)), plural(int64(len(s.Configuration.Members())), "member")),
 		"tolerates deaths", tolerance,
 		"now", fmt.Sprintf("%d of %s; %s", live.Members, answering(len(s.Members)), live),
 	}
