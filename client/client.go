@@ -438,8 +438,5 @@ func (h *handler) Down(s *transport.Session, err error) {
 		h.runtime.PeerUp(s.Node())
 		return
 	}
-	if h.runtime.Asks(s.Node()) {
-		(*Client)(h).need()
-	}
 	(*Client)(h).miss()
 }

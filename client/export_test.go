@@ -24,3 +24,26 @@ func (cfg Config) ResolvedBy(f func(context.Context, string) ([]netip.Addr, erro
 	cfg.resolve = f
 	return cfg
 }
+
+// Waits reports whether something waits for a member that is lost.
+func (c *Client) Waits() bool { return c.waits() }
+
+// StopRefreshing ends the goroutine that looks where members are.
+func (c *Client) StopRefreshing() {
+	c.ended(ErrClosed)
+	c.asking.Wait()
+}
+
+// Needed reports whether something couldn't be sent since the last time, or since that
+// goroutine looked.
+func (c *Client) Needed() bool {
+	select {
+	case <-c.needed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Complete reports whether there is a session with each member.
+func (c *Client) Complete() bool { return c.complete() }

@@ -37,7 +37,7 @@ func (c *Client) refresh() {
 	// At first, too: the connections are only being made, and what has described
 	// the cluster may know less than others.
 	for {
-		if !c.rest(pause, c.waits()) {
+		if !c.rest(pause, c.waits) {
 			return
 		}
 		c.letGo(parting)
@@ -70,16 +70,17 @@ func (c *Client) refresh() {
 }
 
 // rest waits for about pause, and reports whether the client goes on. Unless something
-// waits for a member that is lost (needed) it waits restfulness times as long, until
-// something does: what ten thousand idle clients ask when a member dies costs the others,
-// and the member when it is back, more than it tells anybody.
-func (c *Client) rest(pause time.Duration, needed bool) bool {
+// waits for a member that is lost it waits restfulness times as long, until something
+// does: what ten thousand idle clients ask when a member dies costs the others, and the
+// member when it is back, more than it tells anybody.
+func (c *Client) rest(pause time.Duration, waits func() bool) bool {
 	soon, late := after(pause), after(restfulness*pause)
-	for !needed {
+	for needed := waits(); !needed; {
 		select {
 		case <-c.needed:
 			needed = true
 		case <-c.lost: // another one: who is left may be the last that know more
+			needed = waits()
 			if pause > refreshFirst {
 				pause = refreshFirst
 				soon, late = after(pause), after(restfulness*pause)

@@ -14,23 +14,25 @@ func TestWhoNeedsNothingRests(t *testing.T) {
 	const pause = 12 * refreshFirst
 	for name, c := range map[string]struct {
 		pause       time.Duration
-		needed      bool
+		needed      bool          // at first
+		then        bool          // and when it is looked at again
 		meanwhile   func(*Client) // after a second, which is within pause/2
 		least, most time.Duration
 	}{
-		"something waits":         {pause, true, nil, pause / 2, pause},
-		"nothing waits":           {pause, false, nil, restfulness * pause / 2, restfulness * pause},
-		"something comes to wait": {pause, false, (*Client).need, pause / 2, pause},
-		"something comes later":   {refreshFirst, false, (*Client).need, time.Second, time.Second},
-		"another one is lost":     {pause, false, (*Client).miss, time.Second + restfulness*refreshFirst/2, time.Second + restfulness*refreshFirst},
-		"one is lost, and again":  {refreshFirst, false, (*Client).miss, restfulness * refreshFirst / 2, restfulness * refreshFirst},
+		"something waits":             {pause, true, true, nil, pause / 2, pause},
+		"nothing waits":               {pause, false, false, nil, restfulness * pause / 2, restfulness * pause},
+		"something comes to wait":     {pause, false, false, (*Client).need, pause / 2, pause},
+		"something comes later":       {refreshFirst, false, false, (*Client).need, time.Second, time.Second},
+		"another one is lost":         {pause, false, false, (*Client).miss, time.Second + restfulness*refreshFirst/2, time.Second + restfulness*refreshFirst},
+		"another one, that is needed": {pause, false, true, (*Client).miss, time.Second + refreshFirst/2, time.Second + refreshFirst},
+		"one is lost, and again":      {refreshFirst, false, false, (*Client).miss, restfulness * refreshFirst / 2, restfulness * refreshFirst},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			client, begin := &Client{lost: make(chan struct{}, 1), needed: make(chan struct{}, 1), refreshes: t.Context()}, time.Now()
 			if c.meanwhile != nil {
 				time.AfterFunc(time.Second, func() { c.meanwhile(client) })
 			}
-			goesOn := client.rest(c.pause, c.needed)
+			goesOn := client.rest(c.pause, func() bool { return c.needed || time.Since(begin) > 0 && c.then })
 			if took := time.Since(begin); !goesOn || took < c.least || took > c.most {
 				t.Errorf("%s: it goes on (%v) after %v, want %v to %v", name, goesOn, took, c.least, c.most)
 			}
@@ -41,8 +43,10 @@ func TestWhoNeedsNothingRests(t *testing.T) {
 		client := &Client{}
 		client.refreshes, end = context.WithCancel(t.Context())
 		end()
-		if client.rest(pause, false) || client.rest(pause, true) {
-			t.Error("a client that is closed goes on")
+		for _, needed := range []bool{false, true} {
+			if client.rest(pause, func() bool { return needed }) {
+				t.Error("a client that is closed goes on")
+			}
 		}
 	})
 }
