@@ -213,11 +213,17 @@ func (p *phase) fresh(from quorum.NodeID, m *quorum.Map) bool {
 }
 
 // anew makes the phase one over the configurations that are active in m, which has
-// no answer yet.
+// no answer yet. Who has answered is away, and is asked again when back.
 func (p *phase) anew(c env.Conversation, m *quorum.Map) {
 	cs := m.Active()
 	p.config, p.since = m, m.Installed().Index()
-	p.away, p.refusals = nil, nil
+	p.away = append(p.away, p.answered.Nodes()...)
+	for _, r := range p.refusals {
+		p.away = append(p.away, r.node)
+	}
+	if p.refusals = nil; p.rules.ForgetWhoAnswered {
+		p.away = nil
+	}
 	p.answered.Begin(cs)
 	p.refused.Begin(cs)
 	p.again(cs)

@@ -31,6 +31,9 @@ type Rules struct {
 	// CountEarly: a get phase that begins anew where it stands counts answers of
 	// whoever gives them.
 	CountEarly bool
+	// ForgetWhoAnswered: when it does, it forgets who has answered before, and doesn't
+	// ask them again when they are back.
+	ForgetWhoAnswered bool
 	// ServeTheOutdated: a replica answers who can't hear of configurations.
 	ServeTheOutdated bool
 	// KeepSpares: a refusal, or an answer to something else, brings in nobody.

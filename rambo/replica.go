@@ -413,7 +413,7 @@ func (r *Replica) noteFrom(from quorum.NodeID, m *quorum.Map, members []quorum.M
 	}
 	all := r.mergeMembers(next, from, old.Members, members)
 	if next != old.Map {
-		if r.at, err = r.view.SetCell(cellMap, next.Append(nil)); err != nil {
+		if err := r.setCell(cellMap, next.Append(nil)); err != nil {
 			return err
 		}
 		if r.cfg.Rules.DropLives {
@@ -423,7 +423,7 @@ func (r *Replica) noteFrom(from quorum.NodeID, m *quorum.Map, members []quorum.M
 		}
 	}
 	if all != nil {
-		if r.at, err = r.view.SetCell(cellMembers, appendMembers(nil, all)); err != nil {
+		if err := r.setCell(cellMembers, appendMembers(nil, all)); err != nil {
 			return err
 		}
 	}
@@ -435,6 +435,16 @@ func (r *Replica) noteFrom(from quorum.NodeID, m *quorum.Map, members []quorum.M
 	}
 	r.hear(from, members)
 	return nil
+}
+
+// setCell sets a cell of what the node knows. If that fails, because the disk is full
+// for one, what it had said before may still not be durable.
+func (r *Replica) setCell(name string, value []byte) error {
+	at, err := r.view.SetCell(name, value)
+	if err == nil || r.cfg.Rules.ForgetPosition {
+		r.at = at
+	}
+	return err
 }
 
 // mergeMembers returns old with what is newer in the others, nil if nothing is.

@@ -4,6 +4,9 @@ package rambo
 type Rules struct {
 	// FenceUnsaved: a member says that it is fenced before that is durable.
 	FenceUnsaved bool
+	// ForgetPosition: a node whose disk takes no more forgets that what it knows isn't
+	// durable yet.
+	ForgetPosition bool
 	// FenceTooEarly: a configuration is fenced, and the next one installed,
 	// before it is installed itself.
 	FenceTooEarly bool

@@ -214,10 +214,11 @@ func (n reconfiguring) join(e env.Env) error {
 	return err
 }
 
-// reconfigurationPace is that of worlds that live for seconds.
+// reconfigurationPace is that of worlds that live for seconds, and have few keys: a
+// merge has several pages all the same, and those under way overtake each other.
 func reconfigurationPace() rambo.Pace {
 	return rambo.Pace{Gossip: 100 * time.Millisecond, Turn: 20 * time.Millisecond, Patience: 300 * time.Millisecond,
-		Finish: 200 * time.Millisecond, Again: 10 * time.Millisecond, Rate: -1}
+		Finish: 200 * time.Millisecond, Again: 10 * time.Millisecond, Rate: -1, Page: 1}
 }
 
 // proposals draws what operators propose. Each begins from the members that
