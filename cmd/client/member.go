@@ -79,7 +79,8 @@ give it to "replica join" on the new node's host.`,
 				Usage: "let the ticket end after `DURATION`, from a minute to a week, as in 10m or 24h",
 				Action: func(_ *urfave.Context, d time.Duration) error {
 					if d < identity.MinTicketTTL || d > identity.MaxTicketTTL {
-						return cli.Usagef("--%s must be from %v to %v, not %v", flagTTL, identity.MinTicketTTL, identity.MaxTicketTTL, d)
+						return cli.Usagef("--%s must be from %s to %s, not %s", flagTTL,
+							cli.DurationText(identity.MinTicketTTL), cli.DurationText(identity.MaxTicketTTL), cli.DurationText(d))
 					}
 					return nil
 				},

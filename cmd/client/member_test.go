@@ -63,7 +63,7 @@ func TestMember(t *testing.T) {
 		{[]string{"--context", context, "--ca-dir", filepath.Join(other, "ca")}, "is of cluster", cli.ExitPrecondition},
 		{[]string{"--context", context, "--name", "a"}, `there is a node of the name "a" already`, cli.ExitUsage},
 		{[]string{"--context", context, "--name", "A"}, "--name", cli.ExitUsage},
-		{[]string{"--context", context, "--ttl", "1s"}, "--ttl must be from", cli.ExitUsage},
+		{[]string{"--context", context, "--ttl", "1s"}, "--ttl must be from 1m to 168h, not 1s", cli.ExitUsage},
 	} {
 		_, stderr, code := run(t, "", append([]string{"member", "ticket"}, c.args...)...)
 		if code != c.code || !strings.Contains(stderr, c.want) {

@@ -132,11 +132,7 @@ func checkValue(where string, f urfave.Flag, value string) error {
 		want = placeholderOf(f) + " as a whole number"
 	case *urfave.DurationFlag:
 		_, err = time.ParseDuration(value)
-		example := "5s"
-		if _, bad := strconv.ParseFloat(value, 64); bad == nil {
-			example = value + "s"
-		}
-		want = placeholderOf(f) + " with its unit, as in " + example
+		want = placeholderOf(f) + " with its unit, as in " + likelyDuration(value)
 	}
 	switch {
 	case err == nil:
@@ -146,6 +142,33 @@ func checkValue(where string, f urfave.Flag, value string) error {
 	default:
 		return Usagef("%s %.60q: write %s", where, value, want)
 	}
+}
+
+// likelyDuration is what somebody may have meant who gave a duration that can't be
+// read. Go has no days and weeks, and people do.
+func likelyDuration(value string) string {
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		return value + "s"
+	}
+	for unit, hours := range map[string]int{"d": 24, "w": 7 * 24} {
+		number, ok := strings.CutSuffix(value, unit)
+		if n, err := strconv.ParseUint(number, 10, 16); ok && err == nil {
+			return fmt.Sprintf("%dh: days and weeks aren't units", int(n)*hours)
+		}
+	}
+	return "5s"
+}
+
+// DurationText is a duration without the zeros at its end: "1h", and not "1h0m0s".
+func DurationText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // placeholderOf returns what the help calls the value of a flag.

@@ -120,7 +120,11 @@ func flagHelp(f urfave.Flag) string {
 		head += " " + placeholder
 	}
 	var facts []string
-	if t := strings.Trim(d.GetDefaultText(), `"`); t != "" && d.TakesValue() {
+	byDefault := d.GetDefaultText()
+	if d, ok := f.(*urfave.DurationFlag); ok && byDefault != "" {
+		byDefault = DurationText(d.Value)
+	}
+	if t := strings.Trim(byDefault, `"`); t != "" && d.TakesValue() {
 		facts = append(facts, "default "+t)
 	}
 	for _, e := range d.GetEnvVars() {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -38,6 +39,9 @@ func TestRunUsageErrors(t *testing.T) {
 		{"put", "app: put: KEY is missing\n" + usage},
 		{"put k", "app: put: VALUE|- is missing\n" + usage},
 		{"put k v --timeout soon", "app: put: --timeout \"soon\": write VALUE with its unit, as in 5s\n" + usage},
+		{"put k v --timeout 8d", "app: put: --timeout \"8d\": write VALUE with its unit, as in 192h: days and weeks aren't units\n" + usage},
+		{"put k v --timeout 2w", "app: put: --timeout \"2w\": write VALUE with its unit, as in 336h: days and weeks aren't units\n" + usage},
+		{"put k v --timeout d", "app: put: --timeout \"d\": write VALUE with its unit, as in 5s\n" + usage},
 		{"put k v --timeout=7", "app: put: --timeout \"7\": write VALUE with its unit, as in 7s\n" + usage},
 		{"put k v --yes=maybe", "app: put: --yes \"maybe\": write true or false\n" + usage},
 		{"put k v --yes=", "app: put: --yes \"\": write true or false\n" + usage},
@@ -51,6 +55,17 @@ func TestRunUsageErrors(t *testing.T) {
 		stdout, stderr, code := run(never, strings.Fields(c.in)...)
 		if stdout != "" || stderr != c.want || code != cli.ExitUsage {
 			t.Errorf("%q: stdout %q, exit %d, stderr:\n%s\nwant:\n%s", c.in, stdout, code, stderr, c.want)
+		}
+	}
+}
+
+func TestDurationText(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"1h": time.Hour, "8760h": 8760 * time.Hour, "1h30m": 90 * time.Minute, "1m": time.Minute, "1h0m10s": time.Hour + 10*time.Second,
+		"10m": 10 * time.Minute, "0s": 0, "10s": 10 * time.Second, "-5m": -5 * time.Minute, "1.5s": 1500 * time.Millisecond,
+	} {
+		if got := cli.DurationText(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
 }
