@@ -45,6 +45,7 @@ func TestWrongUsage(t *testing.T) {
 		{"init --data-dir " + dir + "/x --members a=::1:7400", "[::1]:7400"},
 		{"init --data-dir " + dir + "/x --members a=h:1,b=h:1", "same address"},
 		{"init --data-dir " + dir + "/x --members ca=h:1", `"ca"`},
+		{"init --data-dir " + dir + "/x --members a=h:1 b=h:2", `unexpected argument "b=h:2": write commas between members, and no spaces`},
 		{"init --data-dir " + dir + "/x --members a=h:1,b=h:2 --quorum get=1,put=1", "need not intersect"},
 		{"init --data-dir " + dir + "/x --members a=h:1,b=h:2 --quorum grid=2x2", "grid=2x2"},
 		{"init --data-dir " + dir + "/x --members a=h:1 --quorum paxos", `"paxos"`},

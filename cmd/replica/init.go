@@ -69,6 +69,14 @@ It writes all of it or nothing. With one member it is a cluster of one.`,
 			"replica init --members a=10.0.0.1:7400,b=10.0.0.2:7400,c=10.0.0.3:7400 --data-dir cluster",
 			"replica init --members a=[::1]:7400 --data-dir one",
 		},
+		Check: func(arguments []string) error {
+			for _, a := range arguments {
+				if strings.Contains(a, "=") {
+					return cli.Usagef("unexpected argument %.60q: write commas between members, and no spaces", a)
+				}
+			}
+			return nil
+		},
 		Flags: []urfave.Flag{
 			&urfave.StringFlag{
 				Name: flagMembers, EnvVars: []string{cli.Environment(flagMembers)},

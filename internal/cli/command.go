@@ -27,6 +27,9 @@ type Command struct {
 	// Meanings are what codes mean of this command, where that isn't what
 	// they mean of all.
 	Meanings map[int]string
+	// Check looks at the arguments before they are counted, if there is more to say of
+	// them than that one is missing; nil: there isn't.
+	Check func(arguments []string) error
 	// Serves: the command runs until SIGINT or SIGTERM asks it to stop, and
 	// is done when it has. Others are interrupted.
 	Serves bool
@@ -46,6 +49,11 @@ func (c Command) Build() *urfave.Command {
 		HideHelp:     true,
 		OnUsageError: flagError,
 		Action: func(ctx *urfave.Context) error {
+			if c.Check != nil {
+				if err := c.Check(ctx.Args().Slice()); err != nil {
+					return err
+				}
+			}
 			if err := checkCount(c.Arguments, ctx.Args().Slice()); err != nil {
 				return err
 			}
