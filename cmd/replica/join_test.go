@@ -117,6 +117,7 @@ func TestJoinCommand(t *testing.T) {
 		{"another's folder", []string{late, "--data-dir", folder, "--listen", "127.0.0.1:0"}, "is the folder of d", cli.ExitPrecondition},
 		{"cut off", []string{ticket[:len(ticket)-3], "--data-dir", filepath.Join(t.TempDir(), "e"), "--listen", "127.0.0.1:0"}, "the ticket is cut off or mistyped", cli.ExitPrecondition},
 		{"no ticket", []string{"ticket", "--data-dir", filepath.Join(t.TempDir(), "e"), "--listen", "127.0.0.1:0"}, `"ticket" is neither a ticket nor a file`, cli.ExitPrecondition},
+		{"an empty stdin", []string{"-", "--data-dir", filepath.Join(t.TempDir(), "e"), "--listen", "127.0.0.1:0"}, "the ticket is empty; client member ticket -o raw prints one, or says why not", cli.ExitPrecondition},
 		{"nowhere", []string{late, "--data-dir", filepath.Join(t.TempDir(), "e")}, "", cli.ExitPrecondition},
 		{"no folder", []string{ticket, "--listen", "127.0.0.1:0"}, "--data-dir is missing", cli.ExitUsage},
 		{"where another one listens", []string{ticket, "--data-dir", folder, "--listen", taken.LocalAddr().String()}, "taken", cli.ExitPrecondition},

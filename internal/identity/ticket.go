@@ -187,6 +187,8 @@ func ParseTicket(text string) (Ticket, error) {
 	text = strings.TrimSpace(text)
 	body, ok := strings.CutPrefix(text, ticketPrefix)
 	switch {
+	case text == "":
+		return Ticket{}, &TicketError{Problem: "is empty", WayOut: "client member ticket -o raw prints one, or says why not"}
 	case !ok && IsTicket(text):
 		return Ticket{}, &TicketError{Problem: "is of a newer version of atoll", WayOut: "use that version here, too"}
 	case !ok:
