@@ -3,8 +3,10 @@ package transport_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -339,6 +341,24 @@ func TestSilentAddress(t *testing.T) {
 	cancel2()
 	if _, err := client.DialAddress(impatient, dead); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
+	}
+}
+
+// TestNotReachedYet: while the first attempt goes on, the error says where.
+func TestNotReachedYet(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	node, dead := c.node().Self().Node, silence(t)
+	client := open(t, transport.Config{Credentials: c.client(), Handler: newHandler(t, nil), Addresses: func(quorum.NodeID) []string { return []string{dead} }})
+	want := fmt.Sprintf("node %s: %s: not reached yet", node, dead)
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+		err := client.Send(node, 1, put(100))
+		if !errors.Is(err, transport.ErrConnecting) || time.Now().After(deadline) {
+			t.Fatalf("sent while the first attempt goes on: %v, want %q", err, want)
+		}
+		if err.Error() == want {
+			return
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ var (
 	// ErrClosed: the transport or the session is closed.
 	ErrClosed = errors.New("closed")
 	// ErrConnecting: the first attempt to reach the node goes on.
-	ErrConnecting = errors.New("not reached, there is no connection yet")
+	ErrConnecting = errors.New("not reached yet")
 	// ErrQueueFull: as much as Config allows waits for the peer already.
 	ErrQueueFull = errors.New("too much waits for it already")
 	// ErrNoAddress: nobody knows where the node is.

@@ -2,8 +2,11 @@ package transport
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -265,6 +268,9 @@ func (t *Transport) dialAfresh(ctx context.Context, p *peer) (*Session, error) {
 	}
 	for {
 		addresses := t.cfg.Addresses(p.node)
+		if len(addresses) > 0 && errors.Is(p.failure.Load(), ErrConnecting) {
+			p.fail(fmt.Errorf("%s: %w", strings.Join(addresses, ", "), ErrConnecting)) // until it is known why
+		}
 		attempt, cancel := context.WithCancel(ctx)
 		results := make(chan result, 1)
 		go func() {
