@@ -75,15 +75,8 @@ func changeCommand(name, arguments, purpose, details string, examples []string, 
 			cli.ExitNoQuorum:     "nodes that are needed aren't ready, or no quorum; definitely not changed",
 			cli.ExitUnknown:      "outcome unknown: the same command again finds out",
 		},
+		Check: checkNodes,
 		Run: func(c *urfave.Context) error {
-			for _, node := range c.Args().Slice() {
-				if strings.Contains(node, ",") {
-					return cli.Usagef("%q isn't a node: write spaces between nodes, and no commas", node)
-				}
-			}
-			if twice := twiceIn(c.Args().Slice()); twice != "" {
-				return cli.Usagef("%s is named twice", twice)
-			}
 			ch := change(c.Args().Slice())
 			ch.Quorum, ch.Force = c.String(flagQuorum), c.Bool(flagForce)
 			return withClient(c.Context, c, func(ctx context.Context, conn *client.Client) error {
@@ -91,6 +84,22 @@ func changeCommand(name, arguments, purpose, details string, examples []string, 
 			})
 		},
 	}.Build()
+}
+
+// checkNodes returns a usage error if what is given can't be nodes.
+func checkNodes(nodes []string) error {
+	for _, node := range nodes {
+		switch {
+		case node == "":
+			return cli.Usagef("a node is empty: give its id or its name")
+		case strings.Contains(node, ","):
+			return cli.Usagef("%q isn't a node: write spaces between nodes, and no commas", node)
+		}
+	}
+	if twice := twiceIn(nodes); twice != "" {
+		return cli.Usagef("%s is named twice", twice)
+	}
+	return nil
 }
 
 // twiceIn returns a name that is there twice, which is likely a mistyped other one;
@@ -200,15 +209,19 @@ func silentText(name func(quorum.NodeID) string, target *quorum.Configuration, s
 const progressPause = time.Second
 
 // await waits until a configuration is installed, and says now and then how far that
-// is.
+// is. Who interrupts it is told that the change isn't.
 func await(ctx context.Context, w io.Writer, conn *client.Client, index quorum.ConfigIndex) error {
 	next := time.Now().Add(progressPause)
-	return conn.Await(ctx, index, func(p client.Progress) {
+	err := conn.Await(ctx, index, func(p client.Progress) {
 		if now := time.Now(); now.After(next) {
 			next = now.Add(progressPause)
 			fmt.Fprint(w, mergeText(p))
 		}
 	})
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintf(w, "configuration %d is decided, and the nodes install it without this command, too; client member progress shows how far they are\n", index)
+	}
+	return err
 }
 
 // mergeText has a line for each new member, and for each configuration that lacks a

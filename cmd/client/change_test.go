@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"atoll/client"
 	"atoll/internal/cli"
 	"atoll/internal/identity"
 	"atoll/internal/server"
@@ -16,7 +17,7 @@ import (
 )
 
 // standby starts a new node of a cluster, by the path of its admin's context.
-func standby(t *testing.T, admin, name string) {
+func standby(t *testing.T, admin, name string) *server.Server {
 	t.Helper()
 	ticketText, stderr, code := run(t, "", "member", "ticket", "--context", admin, "--name", name, "-o", "raw")
 	if code != 0 {
@@ -50,6 +51,7 @@ func standby(t *testing.T, admin, name string) {
 	if err := s.Join(ctx); err != nil {
 		t.Fatal(err)
 	}
+	return s
 }
 
 // TestMemberChanges runs the commands that change the members, one after the other.
@@ -73,6 +75,7 @@ func TestMemberChanges(t *testing.T) {
 		{"remove a a", "", "a is named twice", cli.ExitUsage},
 		{"replace a a", "", "a is named twice", cli.ExitUsage},
 		{"replace a", "", "NEW is missing", cli.ExitUsage},
+		{"replace a,b", "", `"a,b" isn't a node: write spaces between nodes, and no commas`, cli.ExitUsage},
 		{"replace c b", "", "c isn't a member", cli.ExitUsage},
 		{"add b", "", "any 0 of 2; writes: any 0 of 2 (now: reads: any 0 of 1; writes: any 0 of 1); if that is what you want, force it (--force)", cli.ExitPrecondition},
 		{"set a --quorum get=2,put=2", "", "sizes must be", cli.ExitUsage},
@@ -98,6 +101,9 @@ func TestMemberChanges(t *testing.T) {
 	}
 	if _, stderr, code := run(t, "", "member", "ticket", "--context", admin, "--name", "c"); code != cli.ExitUsage || !strings.Contains(stderr, `there is a node of the name "c" already`) {
 		t.Errorf("a ticket for the name of a node on standby: exit %d, %s", code, stderr)
+	}
+	if _, stderr, code := run(t, "", "member", "add", "", "--context", admin); code != cli.ExitUsage || !strings.Contains(stderr, "a node is empty: give its id or its name") {
+		t.Errorf("an empty node: exit %d, %s", code, stderr)
 	}
 	for _, args := range []string{"add c a", "add nobody", "remove b --force", "abort"} {
 		_, stderr, code := run(t, "", append(strings.Fields("member "+args), "--context", file)...)
@@ -151,5 +157,48 @@ func TestChangeStates(t *testing.T) {
 		if got := stateText(test.changed, test.installed); got != test.want {
 			t.Errorf("changed %v, installed %v: %q, want %q", test.changed, test.installed, got, test.want)
 		}
+	}
+}
+
+// TestProgressWithoutAQuorum: what can be known without one is printed, and that the
+// rest isn't.
+func TestProgressWithoutAQuorum(t *testing.T) {
+	file := startCluster(t)
+	admin := filepath.Join(filepath.Dir(file), "admin.json")
+	b := standby(t, admin, "b")
+	if _, stderr, code := run(t, "", "member", "add", "b", "--force", "--context", admin, "--timeout", "1m"); code != 0 {
+		t.Fatalf("add: exit %d, %s", code, stderr)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code := run(t, "", "member", "progress", "--context", file)
+	want := "installed: configuration 1: majority of a b\nwaiting: configuration 1 has no quorum for reads and writes; silent: b\n"
+	if code != cli.ExitNoQuorum || stdout != want || !strings.HasPrefix(stderr, "client: member: progress: no quorum: ") {
+		t.Errorf("exit %d, stdout %q, stderr %q\nwant %d and %q", code, stdout, stderr, cli.ExitNoQuorum, want)
+	}
+	stdout, _, code = run(t, "", "member", "progress", "-o", "jsonl", "--context", file)
+	if code != cli.ExitNoQuorum || !strings.Contains(stdout, `"lacks":["reads","writes"]`) || strings.Contains(stdout, "pending") {
+		t.Errorf("exit %d, %s; want %d, what is lacking, and nothing of what is pending", code, stdout, cli.ExitNoQuorum)
+	}
+}
+
+// TestInterruptedAfterTheDecision: who interrupts the command hears that the change
+// isn't interrupted.
+func TestInterruptedAfterTheDecision(t *testing.T) {
+	cfg, err := client.LoadContext(startCluster(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := client.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	var w strings.Builder
+	if err := await(ctx, &w, conn, 1); cli.ExitCode(err) != cli.ExitInterrupted || !strings.HasPrefix(w.String(), "configuration 1 is decided, and the nodes install it without this command, too; client member progress ") {
+		t.Errorf("%v, %q", err, w.String())
 	}
 }

@@ -19,7 +19,9 @@ func memberProgress() *urfave.Command {
 		Purpose: "print how far a change of the members has come",
 		Details: `While a change is decided and not installed, prints what each new member has
 merged. Otherwise prints which changes are pending: some members know of them, and
-none is decided, as while somebody proposes one, or after he has died or given up.`,
+none is decided, as while somebody proposes one, or after he has died or given up.
+That takes a quorum: without one it prints the rest, in JSON without "pending", and
+ends with 6.`,
 		Examples: []string{"client member progress", "client member progress -o json"},
 		Flags:    clusterFlags("the whole command", cli.OutputFlag(cli.TableFormat, cli.JSONFormat, cli.LinesFormat)),
 		Codes:    cli.ConnectionCodes(),
@@ -35,11 +37,12 @@ none is decided, as while somebody proposes one, or after he has died or given u
 					if _, decided := errors.AsType[*client.ConflictError](err); decided {
 						p, err = conn.Progress(ctx)
 					}
-					if err != nil {
+					// Without a quorum it can't be known what is pending; the rest can.
+					if _, blind := errors.AsType[*client.NoQuorumError](err); err != nil && !blind {
 						return err
 					}
 				}
-				return printProgress(c, conn, p, pending)
+				return errors.Join(printProgress(c, conn, p, pending), err)
 			})
 		},
 	}.Build()
@@ -53,7 +56,8 @@ type progressObject struct {
 	// Waiting are those of them that lack a quorum.
 	Waiting []cli.WantObject `json:"waiting_for"`
 	Merging []mergingObject  `json:"merging"`
-	Pending []pendingObject  `json:"pending"`
+	// Pending is left out when no quorum could be asked: then it isn't known.
+	Pending []pendingObject `json:"pending,omitzero"`
 }
 
 type mergingObject struct {
@@ -106,7 +110,10 @@ func printProgress(c *urfave.Context, conn *client.Client, p client.Progress, pe
 }
 
 func progressJSON(conn *client.Client, p client.Progress, pending *reconfig.Report) progressObject {
-	o := progressObject{Waiting: cli.WantsOf(p.Wants()), Merging: []mergingObject{}, Pending: []pendingObject{}}
+	o := progressObject{Waiting: cli.WantsOf(p.Wants()), Merging: []mergingObject{}}
+	if pending != nil || len(p.Active) > 1 { // while one is decided none is pending
+		o.Pending = []pendingObject{}
+	}
 	for _, a := range p.Active {
 		o.Active = append(o.Active, cli.ConfigOf(a, conn.Name))
 	}
