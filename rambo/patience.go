@@ -15,22 +15,21 @@ const looks = 4
 // watched is how far a new member has been at most.
 type watched struct {
 	Progress
-	since time.Duration // when it got there
+	since time.Duration // when it got there; if it is through, when it last said so
 }
 
 // hear takes in how far the member is now, on its way to the next configuration. One
 // that was further before has started anew, and forgotten some empty pages: to do that
 // over and over is no progress.
 func (w *watched) hear(p Progress, next quorum.ConfigIndex, now time.Duration) {
-	if p.Index == next && (w.Index != next || p.Done && !w.Done || p.After > w.After) {
+	if p.Index == next && (w.Index != next || p.Done || p.After > w.After) {
 		*w = watched{p, now}
 	}
 }
 
-// getsOn reports whether the member is through, or was further than before not long ago.
-func (w *watched) getsOn(now, patience time.Duration) bool {
-	return w.Done || now-w.since < patience
-}
+// getsOn reports whether the member was further than before not long ago, or has said that
+// it is through: one that was, and has died since, tells nobody that asks it to install.
+func (w *watched) getsOn(now, patience time.Duration) bool { return now-w.since < patience }
 
 // patience returns nil when those of the fresh members that still get on aren't
 // enough: the others have stood where they are for as long as the pace has patience.

@@ -31,8 +31,13 @@ func TestWhatCountsAsProgress(t *testing.T) {
 		}
 	}
 	w := &watched{Progress: Progress{Index: 2, After: "k"}}
-	w.hear(Progress{Index: 2, Done: true}, 2, time.Second)
-	if !w.getsOn(time.Hour, patience) {
-		t.Errorf("who is through isn't waited for: %+v", *w)
+	for _, now := range []time.Duration{time.Second, time.Hour} {
+		w.hear(Progress{Index: 2, Done: true}, 2, now)
+		if !w.getsOn(now+patience-1, patience) {
+			t.Errorf("who says that it is through isn't waited for: %+v", *w)
+		}
+	}
+	if w.getsOn(time.Hour+patience, patience) {
+		t.Errorf("who was through and says nothing any more is waited for: %+v", *w)
 	}
 }

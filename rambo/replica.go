@@ -174,7 +174,7 @@ func (r *Replica) dispatch(from quorum.NodeID, m env.Message) (env.Message, env.
 	case *Install:
 		return r.install(from, m)
 	case *HowFar:
-		return &SoFar{r.Progress()}, r.hasMerged(), nil
+		return &SoFar{r.Progress()}, max(r.known(), r.hasMerged()), nil
 	case *age:
 		return &aged{}, 0, r.age()
 	case *know:

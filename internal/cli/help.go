@@ -121,7 +121,7 @@ func flagHelp(f urfave.Flag) string {
 	}
 	var facts []string
 	byDefault := d.GetDefaultText()
-	if d, ok := f.(*urfave.DurationFlag); ok && byDefault != "" {
+	if d, ok := f.(*urfave.DurationFlag); ok && byDefault == d.Value.String() {
 		byDefault = DurationText(d.Value)
 	}
 	if t := strings.Trim(byDefault, `"`); t != "" && d.TakesValue() {
