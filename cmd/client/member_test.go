@@ -52,6 +52,10 @@ func TestMember(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Setenv(cli.Environment("ttl"), "7h") // which isn't the default
+	if help, _, _ := run(t, "", "member", "ticket", "--help"); !strings.Contains(help, "(default 1h;") {
+		t.Errorf("the help says of --ttl:\n%s", help)
+	}
 	other := filepath.Dir(startCluster(t))
 	for _, c := range []struct {
 		args []string
