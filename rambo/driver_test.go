@@ -302,6 +302,39 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 	}
 }
 
+// TestWhoKnowsOfNoCut: a member of an older version that is asked where a page ends hashes
+// one key more than it was asked for, and says nothing of what it has behind. It doesn't
+// count, though another one has no more than those keys.
+func TestWhoKnowsOfNoCut(t *testing.T) {
+	for lacks := range 2 { // a or b; the other one may be asked where the page ends
+		asked := 0
+		x := newExchangeWith(t, rambo.Pace{Page: 8, Patience: time.Hour}, func(id quorum.NodeID, n *replica.Node) sim.Stepper {
+			return wayward{n, func(m env.Message) env.Message {
+				if s, ok := m.(*repair.Summarize); ok && s.Cut {
+					s.Cut = false
+					asked++
+				}
+				return nil
+			}, new(int)}
+		})
+		x.fill(23) // two pages, and one key more than a page has of which its end is asked for
+		x.nodes[lacks].Crash()
+		x.do(func(e env.Env) error {
+			_, err := (&abd.Registers{Known: x.proposer.Known, MaxValue: 1000}).Write(e, abd.Operation{Key: "last", Value: []byte("x")})
+			return err
+		})
+		x.nodes[2].Pause()
+		if err := x.nodes[lacks].Restart(); err != nil {
+			t.Fatal(err)
+		}
+		x.decide("a", "b", "d")
+		x.RunFor(5 * time.Second)
+		if p := x.progress("d"); asked == 0 || p.Keys != 24 || !p.Done {
+			t.Errorf("%d lacks a key: asked %d times where a page ends, d has merged %+v, want 24 keys", lacks, asked, p)
+		}
+	}
+}
+
 // progress returns how far a node has come with merging.
 func (x *exchange) progress(node quorum.NodeID) (p rambo.Progress) {
 	x.t.Helper()

@@ -135,7 +135,9 @@ func (l *line) next(e env.Env) (took *underway, ok bool) {
 	l.pacer.took(took)
 	if err != nil && !l.Rules.StoreUnfetched {
 		l.fail(err)
-		l.drop()
+		if !l.Rules.StoreBehind {
+			l.drop()
+		}
 		return nil, false
 	}
 	l.storing = l.store(e, took.page, l.at.Index)

@@ -33,7 +33,8 @@ type Rules struct {
 	StoreUnfetched bool
 	// SkipUnstored: a page that couldn't be stored counts as merged.
 	SkipUnstored bool
-	// StoreBehind: what was fetched behind such a page is stored all the same.
+	// StoreBehind: what was fetched behind such a page, or behind one that too many
+	// refuse, is stored all the same.
 	StoreBehind bool
 	// DropVotes: a page's votes are left out.
 	DropVotes bool
