@@ -37,7 +37,8 @@ func (c *Client) refresh() {
 	// At first, too: the connections are only being made, and what has described
 	// the cluster may know less than others.
 	for {
-		if !c.rest(pause, c.waits) {
+		var goesOn bool
+		if pause, goesOn = c.rest(pause, c.waits); !goesOn {
 			return
 		}
 		c.letGo(parting)
@@ -73,29 +74,30 @@ func (c *Client) refresh() {
 // waits for a member that is lost it waits restfulness times as long, until something
 // does: what ten thousand idle clients ask when a member dies costs the others, and the
 // member when it is back, more than it tells anybody.
-func (c *Client) rest(pause time.Duration, waits func() bool) bool {
+//
+// When another one is lost meanwhile, it begins anew with the shortest pause, and
+// returns that: who is left may be the last that know more, and too few for what waits.
+func (c *Client) rest(pause time.Duration, waits func() bool) (_ time.Duration, goesOn bool) {
 	soon, late := after(pause), after(restfulness*pause)
-	for needed := waits(); !needed; {
+	for needed := waits(); ; {
+		end := late
+		if needed {
+			end = soon
+		}
 		select {
 		case <-c.needed:
 			needed = true
-		case <-c.lost: // another one: who is left may be the last that know more
-			needed = waits()
+		case <-c.lost:
+			needed = needed || waits()
 			if pause > refreshFirst {
 				pause = refreshFirst
 				soon, late = after(pause), after(restfulness*pause)
 			}
-		case <-late:
-			return true
+		case <-end:
+			return pause, true
 		case <-c.refreshes.Done():
-			return false
+			return pause, false
 		}
-	}
-	select {
-	case <-soon:
-		return true
-	case <-c.refreshes.Done():
-		return false
 	}
 }
 
