@@ -39,7 +39,12 @@ func (c *collection) take(key abd.Key, tag tags.Tag, deleted bool, value func() 
 		c.taken++
 		return true
 	}
-	if n := len(c.records.Entries); n == firstEntries {
+	n := len(c.records.Entries)
+	if n > 0 && c.size+len(key)+len(v)+(n+1)*entryOverhead > maxAnswer {
+		c.records.More = true
+		return false
+	}
+	if n == firstEntries {
 		c.records.Entries = slices.Grow(c.records.Entries, c.limit-n) // it becomes a large one, most likely
 	}
 	c.taken++

@@ -29,8 +29,11 @@ const (
 	// any more, but for members of an older version that merge.
 	MaxItems = abd.MaxPage + LargestPage
 	// MaxEntryBytes is about how many bytes of keys and values it holds. One
-	// record is always possible.
+	// record is always possible, and the last may be large, as far as all of them are no
+	// more than the largest value: an answer that doesn't fit into a frame never comes.
 	MaxEntryBytes = 1 << 20
+	maxAnswer     = abd.LargestMaxValue
+	entryOverhead = 64 // of a record or vote in an answer, beside keys and values, at most
 	// MaxVotes is how many votes an answer holds.
 	MaxVotes = 64
 	// maxExamined is how many keys a node looks at for one answer.

@@ -41,17 +41,23 @@ func (r *Replica) eachVote(in Range, each func(synod.Carried) bool) (at env.Posi
 }
 
 // addVotes adds the votes on the keys up to where an answer ends. When they are too
-// many the answer ends earlier.
+// many, or too large, the answer ends earlier; one is always possible.
 func (r *Replica) addVotes(missing *Missing, in Range) (at env.Position, err error) {
 	if missing.More {
 		in.To = missing.Last
 	}
+	size := 0
+	for i := range missing.Entries {
+		size += len(missing.Entries[i].Key) + len(missing.Entries[i].Record.Value) + entryOverhead
+	}
 	return r.eachVote(in, func(c synod.Carried) bool {
-		if len(missing.Votes) < MaxVotes {
+		n := len(missing.Votes)
+		size += len(c.Instance) + len(c.Vote.Value) + entryOverhead
+		if n == 0 || n < MaxVotes && size <= maxAnswer {
 			missing.Votes = append(missing.Votes, c)
 			return true
 		}
-		missing.More, missing.Last = true, KeyOf(missing.Votes[MaxVotes-1].Instance)
+		missing.More, missing.Last = true, KeyOf(missing.Votes[n-1].Instance)
 		for len(missing.Entries) > 0 && missing.Entries[len(missing.Entries)-1].Key > missing.Last {
 			missing.Entries = missing.Entries[:len(missing.Entries)-1]
 		}
