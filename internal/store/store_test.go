@@ -413,6 +413,58 @@ func TestFullSegment(t *testing.T) {
 	}
 }
 
+// TestFramesUpToTheEnd: a frame that fills a segment up to its last byte is in it, and one
+// that is a little larger is in the next.
+func TestFramesUpToTheEnd(t *testing.T) {
+	for _, more := range []int64{-frameAlign, 0, 1, frameAlign} {
+		cfg := small(t)
+		mustCreate(t, cfg)
+		s := mustOpen(t, cfg)
+		mustStore(t, s, "first", testRecord(1, "x"))
+		mustCommit(t, s)
+		number := s.journal.active.number
+		around := int64(frameHead + 2 + len("last") + recordHead + countsSize)
+		value := string(make([]byte, s.journal.active.capacity-s.journal.offset-around+more))
+		mustStore(t, s, "last", testRecord(2, value))
+		mustCommit(t, s)
+		if fits := s.journal.active.number == number; fits != (more <= 0) {
+			t.Errorf("%d bytes more than there is room for: in the same segment: %t", more, fits)
+		}
+		mustClose(t, s)
+		s = mustOpen(t, cfg)
+		wantLoad(t, s, "first", testRecord(1, "x"))
+		wantLoad(t, s, "last", testRecord(2, value))
+		mustClose(t, s)
+	}
+}
+
+// TestAFreezeBetweenLoadAndStore: where a key was found, or would have been put, is
+// forgotten when another table takes the place of the one that was searched.
+func TestAFreezeBetweenLoadAndStore(t *testing.T) {
+	for _, looked := range []abd.Key{"key 99", "new"} {
+		s := mustOpen(t, func() Config { cfg := small(t); mustCreate(t, cfg); return cfg }())
+		for i := range 300 { // its index has grown
+			mustStore(t, s, abd.Key(fmt.Sprint("key ", i)), testRecord(1, "v"))
+		}
+		if _, _, err := s.Load(looked, false); err != nil {
+			t.Fatal(err)
+		}
+		s.Cut()
+		if s.frozen.Load() == nil || s.active.count > 0 {
+			t.Fatal("no table was frozen")
+		}
+		mustStore(t, s, looked, testRecord(2, "w"))
+		wantLoad(t, s, looked, testRecord(2, "w"))
+		for i := range 300 {
+			if key := abd.Key(fmt.Sprint("key ", i)); key != looked {
+				wantLoad(t, s, key, testRecord(1, "v"))
+			}
+		}
+		mustCommit(t, s)
+		mustClose(t, s)
+	}
+}
+
 // A tag is the same wherever its record is: in the memory table, in the
 // journal, in a table that was read from the journal, and in bbolt.
 func TestLargeTags(t *testing.T) {
