@@ -302,6 +302,59 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 	}
 }
 
+// TestAMergeGoesOnAfterACrash: a new member that loses power in the middle of a merge has
+// not merged all when it is back, and goes on behind what it has.
+func TestAMergeGoesOnAfterACrash(t *testing.T) {
+	x := newExchange(t, rambo.Pace{Rate: 10_000, Page: 1, Patience: time.Hour})
+	x.fill(20)
+	x.decide("a", "b", "d")
+	x.RunFor(time.Second)
+	for range 3 {
+		x.nodes[3].PowerLoss(0)
+		if err := x.nodes[3].Restart(); err != nil {
+			t.Fatal(err)
+		}
+		x.RunFor(100 * time.Millisecond)
+		if p := x.progress("d"); x.installed() != 0 || p.Done || p.Keys < 5 || p.Keys > 15 {
+			t.Fatalf("half of the records are there when d comes back, and it has merged %+v", p)
+		}
+	}
+	x.RunFor(3 * time.Second)
+	if got, p := x.installed(), x.progress("d"); got != 1 || p.Keys != 20 || !p.Done {
+		t.Errorf("in the end configuration %d is installed, and d has merged %+v", got, p)
+	}
+}
+
+// TestWhoHasMergedMergesAgain: a member that has merged all for the configuration by which
+// it came, and lacks what was written since, isn't through with the next one.
+func TestWhoHasMergedMergesAgain(t *testing.T) {
+	x := newExchange(t, rambo.Pace{Rate: 10_000, Page: 1, Patience: time.Hour})
+	x.fill(20)
+	x.decide("a", "b", "d")
+	x.RunFor(5 * time.Second)
+	if got, p := x.installed(), x.progress("d"); got != 1 || !p.Done {
+		t.Fatalf("configuration %d is installed, and d has merged %+v", got, p)
+	}
+	x.nodes[3].Crash()
+	x.do(func(e env.Env) error {
+		_, err := (&abd.Registers{Known: x.proposer.Known, MaxValue: 1000}).Write(e, abd.Operation{Key: "late", Value: []byte("x")})
+		return err
+	})
+	if err := x.nodes[3].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	x.do(func(e env.Env) error {
+		_, err := rambo.Recon(e, x.proposer, reconfig.Proposal{Members: []quorum.NodeID{"d"}, Force: true})
+		return err
+	})
+	for x.installed() != 2 && x.Now() < time.Minute {
+		x.RunFor(time.Millisecond)
+	}
+	if r, _, err := x.nodes[3].Disk().Load("late", true); x.installed() != 2 || err != nil || string(r.Value) != "x" {
+		t.Errorf("configuration %d is installed, and d, alone in it, has %q, %v", x.installed(), r.Value, err)
+	}
+}
+
 // TestWhoKnowsOfNoCut: a member of an older version that is asked where a page ends hashes
 // one key more than it was asked for, and says nothing of what it has behind. It doesn't
 // count, though another one has no more than those keys.
