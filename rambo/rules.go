@@ -14,6 +14,8 @@ type Rules struct {
 	FenceReadQuorum bool
 	// ServeUnfenced: a page is given by who doesn't know for whom.
 	ServeUnfenced bool
+	// PageUnsaved: a page is given by who could forget for whom.
+	PageUnsaved bool
 	// LeaveBehind: who refuses a page for want of knowledge isn't told and asked
 	// again.
 	LeaveBehind bool

@@ -227,7 +227,7 @@ func (n *Node) stepRepair(from env.Address, m env.Message, out []env.Out) ([]env
 	}
 	first := len(out)
 	out, err := n.repair.Step(from, m, out)
-	if terms.Knows > 0 {
+	if terms.Knows > 0 && !n.cfg.Rules.Rambo.PageUnsaved {
 		_, known := n.rambo.News()
 		for i := range out[first:] {
 			out[first+i].After = max(out[first+i].After, known)

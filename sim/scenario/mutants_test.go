@@ -83,7 +83,7 @@ func worldOf(t *testing.T, rule string) scenario.Scenario {
 		s = builtin(t, "copies")
 	case "abd.IgnoreNews":
 		s = builtin(t, "churn")
-	case "rambo.FenceUnsaved", "rambo.FenceReadQuorum", "rambo.ServeUnfenced", "repair.TrustSketch", "rambo.MergeFromOne", "rambo.MergedUnsaved", "rambo.InstallTooFew", "rambo.StayersHaveAll",
+	case "rambo.FenceUnsaved", "rambo.FenceReadQuorum", "rambo.ServeUnfenced", "rambo.PageUnsaved", "repair.TrustSketch", "rambo.MergeFromOne", "rambo.MergedUnsaved", "rambo.InstallTooFew", "rambo.StayersHaveAll",
 		"reconfig.ProposeUnready", "reconfig.ReadyUnsaved", "reconfig.ReadyForAny",
 		"synod.PromiseUnsaved", "synod.AcceptBelowPromise", "synod.PromiseBackwards", "synod.VoteWhenClosed", "synod.IgnoreAccepted", "synod.ReuseBallots":
 		s = racing(t)

@@ -127,6 +127,8 @@ func rules() []rule {
 			func(m *Mutants) *bool { return &m.Replica.Rambo.FenceReadQuorum }},
 		{"rambo.ServeUnfenced", "a page of a merge is given by who doesn't know for whom",
 			func(m *Mutants) *bool { return &m.Replica.Rambo.ServeUnfenced }},
+		{"rambo.PageUnsaved", "a page of a merge is given by who could forget for whom",
+			func(m *Mutants) *bool { return &m.Replica.Rambo.PageUnsaved }},
 		{"rambo.LeaveBehind", "who refuses a page for want of knowledge isn't told and asked again",
 			func(m *Mutants) *bool { return &m.Replica.Rambo.LeaveBehind }},
 		{"rambo.MergeFromOne", "a member has merged when one other has given its pages",
