@@ -113,7 +113,7 @@ type Client struct {
 	cfg       Config
 	runtime   *live.Runtime
 	transport *transport.Transport
-	shows     *identity.Credentials
+	shows     *identity.Credentials // to the members
 	closed    atomic.Bool
 	told      atomic.Bool         // something was sent that nobody answers
 	large     *semaphore.Weighted // of maxLargeBytes

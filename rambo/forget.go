@@ -49,14 +49,12 @@ func (r *Replica) age() error {
 	if len(left) == len(r.news.Members) {
 		return nil
 	}
-	at, err := r.view.SetCell(cellMembers, appendMembers(nil, left))
-	switch {
+	switch err := r.setCell(cellMembers, appendMembers(nil, left)); {
 	case errors.Is(err, abd.ErrFull):
 		return nil // another time
 	case err != nil:
 		return err
 	}
-	r.at = max(r.at, at)
 	r.news = &quorum.News{Map: r.news.Map, Members: left}
 	return nil
 }

@@ -121,10 +121,7 @@ func (l *line) next(e env.Env) (took *underway, ok bool) {
 		}
 		l.storing = nil
 		if err != nil {
-			l.fail(err)
-			if !l.Rules.StoreBehind {
-				l.drop()
-			}
+			l.giveUp(err)
 		}
 	}
 	if len(l.pages) == 0 {
@@ -134,14 +131,19 @@ func (l *line) next(e env.Env) (took *underway, ok bool) {
 	err := took.Join()
 	l.pacer.took(took)
 	if err != nil && !l.Rules.StoreUnfetched {
-		l.fail(err)
-		if !l.Rules.StoreBehind {
-			l.drop()
-		}
+		l.giveUp(err)
 		return nil, false
 	}
 	l.storing = l.store(e, took.page, l.at.Index)
 	return took, true
+}
+
+// giveUp is for a page that isn't merged: what was begun behind it can't be either.
+func (l *line) giveUp(err error) {
+	l.fail(err)
+	if !l.Rules.StoreBehind {
+		l.drop()
+	}
 }
 
 // drop gives up the pages that aren't stored yet.

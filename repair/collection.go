@@ -40,7 +40,7 @@ func (c *collection) take(key abd.Key, tag tags.Tag, deleted bool, value func() 
 		return true
 	}
 	n := len(c.records.Entries)
-	if n > 0 && c.size+len(key)+len(v)+(n+1)*entryOverhead > maxAnswer {
+	if n > 0 && c.bytes()+len(key)+len(v)+entryOverhead > maxAnswer {
 		c.records.More = true
 		return false
 	}
@@ -53,6 +53,9 @@ func (c *collection) take(key abd.Key, tag tags.Tag, deleted bool, value func() 
 	c.records.Entries = append(c.records.Entries, Entry{c.copies.key(key), record})
 	return true
 }
+
+// bytes is about how large an answer with these records is.
+func (c *collection) bytes() int { return c.size + len(c.records.Entries)*entryOverhead }
 
 // firstEntries is how many entries an answer has before there is room for all.
 const firstEntries = 128

@@ -237,7 +237,7 @@ func (r *Replica) offer(m *Offer) (env.Message, env.Position, error) {
 	if m.Knows == 0 {
 		return missing, max(at, r.at), nil
 	}
-	voted, err := r.addVotes(missing, m.Range)
+	voted, err := r.addVotes(missing, m.Range, c.bytes())
 	return missing, max(at, voted, r.at), err
 }
 

@@ -40,15 +40,11 @@ func (r *Replica) eachVote(in Range, each func(synod.Carried) bool) (at env.Posi
 	return at, nil
 }
 
-// addVotes adds the votes on the keys up to where an answer ends. When they are too
-// many, or too large, the answer ends earlier; one is always possible.
-func (r *Replica) addVotes(missing *Missing, in Range) (at env.Position, err error) {
+// addVotes adds the votes on the keys up to where an answer of so many bytes ends. When
+// they are too many, or too large, the answer ends earlier; one is always possible.
+func (r *Replica) addVotes(missing *Missing, in Range, size int) (at env.Position, err error) {
 	if missing.More {
 		in.To = missing.Last
-	}
-	size := 0
-	for i := range missing.Entries {
-		size += len(missing.Entries[i].Key) + len(missing.Entries[i].Record.Value) + entryOverhead
 	}
 	return r.eachVote(in, func(c synod.Carried) bool {
 		n := len(missing.Votes)

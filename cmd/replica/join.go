@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/netip"
 	"os"
 	"time"
 
@@ -106,19 +105,12 @@ func createMember(dir string, spec identity.JoinSpec) error {
 	}
 	if len(spec.Advertise) == 0 {
 		for _, address := range spec.Listen {
-			if everywhere(address) {
+			if host, _, err := net.SplitHostPort(address); err == nil && identity.AllInterfaces(host) {
 				return &cli.PreconditionError{Text: (&server.AdvertiseError{Problem: fmt.Sprintf("%s is all interfaces", address)}).Error()}
 			}
 		}
 	}
 	return identity.CreateMember(dir, spec)
-}
-
-// everywhere reports whether who listens on an address listens on all interfaces.
-func everywhere(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip, notIP := netip.ParseAddr(host)
-	return err == nil && (host == "" || notIP == nil && ip.IsUnspecified())
 }
 
 // readTicket reads a ticket: the argument itself, a file of that name, or what

@@ -53,16 +53,22 @@ func ParseEndpoint(s string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ip, ipErr := netip.ParseAddr(host)
 	switch {
 	case host == "":
 		return "", fmt.Errorf("%q names no host: others dial this address, write HOST:%s", s, port)
-	case ipErr == nil && ip.IsUnspecified():
+	case AllInterfaces(host):
 		return "", fmt.Errorf("%q means all interfaces: others dial this address, write one that they can reach", s)
 	case port == "0":
 		return "", badPort
 	}
 	return addr, nil
+}
+
+// AllInterfaces reports whether who listens on a host listens on all interfaces: nobody can
+// dial that.
+func AllInterfaces(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
 }
 
 // splitAddress cuts s into a host in its one spelling and a port, unchecked.

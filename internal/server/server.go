@@ -126,7 +126,7 @@ type Server struct {
 	joined   atomic.Bool                 // the cluster knows the node
 	parts    bool                        // it says how far it came before it ends
 
-	advertised []string
+	advertised []string // where others are told to dial it
 
 	workers sync.WaitGroup
 	stop    sync.Once
